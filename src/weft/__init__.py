@@ -1,0 +1,1 @@
+"""Many window-aggregate queries, one shared plan, for about the price of one window."""

@@ -1,0 +1,67 @@
+"""Every error weft raises on purpose, in one screen.
+
+A message says what was asked, why it cannot be done, and after `hint:` what to do instead.
+It is written in lower case, without a full stop, in the user's own words.
+"""
+
+from __future__ import annotations
+
+
+class WeftError(Exception):
+    """Base of all errors; catch it to catch everything weft says no to.
+
+    >>> print(WeftError("cannot weave", hint="use more thread"))
+    cannot weave
+    hint: use more thread
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message if hint is None else f"{message}\nhint: {hint}")
+
+
+class QueryError(WeftError):
+    """The query itself is wrong; shows the place in the SQL text when there is one.
+
+    >>> print(QueryError("unknown unit 'minuts'", hint="did you mean 'minutes'?",
+    ...                  sql="SELECT x\\nFROM t [RANGE 5 MINUTS]", line=2, column=17))
+    line 2, column 17: unknown unit 'minuts'
+      FROM t [RANGE 5 MINUTS]
+                      ^
+    hint: did you mean 'minutes'?
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        sql: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.sql, self.line, self.column = sql, line, column
+        if sql is not None and line is not None and column is not None:
+            source_line = sql.splitlines()[line - 1] if sql else ""
+            caret = "".join("\t" if c == "\t" else " " for c in source_line[: column - 1]) + "^"
+            message = f"line {line}, column {column}: {message}\n  {source_line}\n  {caret}"
+        super().__init__(message, hint=hint)
+
+
+class DataError(WeftError):
+    """The events do not fit the query: a column is missing, has the wrong type, or overflows."""
+
+
+class UnsupportedError(WeftError):
+    """A correct request that this engine, planner or technique cannot serve."""
+
+
+class InternalError(WeftError):
+    """A broken promise inside weft: our bug, never the user's."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"internal error: {message}",
+            hint="this is a bug in weft; please report it with the output of `weft explain`",
+        )
