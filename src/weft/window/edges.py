@@ -1,0 +1,61 @@
+"""Where the instances of periodic windows begin and end: the edges that slices are cut at.
+
+Panes, pairs and the begins-only slicing of Cutty differ in nothing but the edges they take
+(Shein & Chrysanthis; Carbone et al.). An edge class (residue, modulus) stands for the positions
+`residue + m*modulus` for every integer m.
+"""
+
+from __future__ import annotations
+
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weft.window.periodic import PeriodicWindow
+
+Slicing = Literal["panes", "pairs", "begins"]
+EdgeClass = tuple[int, int]
+
+
+def edge_classes(windows: Iterable[PeriodicWindow], slicing: Slicing) -> tuple[EdgeClass, ...]:
+    """List the edge classes a slicing of these windows needs, without duplicates, sorted.
+
+    Pairs cut at begins and ends, `begins` at begins only, panes at every common divisor.
+
+    >>> edge_classes([PeriodicWindow(5, 3)], "pairs")
+    ((0, 3), (2, 3))
+    >>> edge_classes([PeriodicWindow(5, 3)], "begins")
+    ((0, 3),)
+    >>> edge_classes([PeriodicWindow(14, 8)], "panes")
+    ((0, 2),)
+    """
+    chosen = tuple(windows)
+    if slicing == "panes":
+        size = gcd(*(v for w in chosen for v in (w.range_us, w.slide_us)))
+        first = chosen[0].offset_us
+        # Windows of different phase only share panes that also divide the phases' distance.
+        size = gcd(size, *(w.offset_us - first for w in chosen))
+        return ((first % size, size),)
+    classes = {(w.offset_us, w.slide_us) for w in chosen}
+    if slicing == "pairs":
+        classes |= {((w.offset_us + w.range_us) % w.slide_us, w.slide_us) for w in chosen}
+    return tuple(sorted(classes, key=lambda c: (c[1], c[0])))
+
+
+def composite_edges(classes: Iterable[EdgeClass]) -> tuple[int, tuple[int, ...]]:
+    """Return the composite period and the distinct edges in `[0, period)`.
+
+    Enumerates, so it is for small periods; `weft.cost.edges` counts without enumerating.
+
+    >>> composite_edges([(0, 2), (0, 4)])
+    (4, (0, 2))
+    >>> both = [PeriodicWindow(5, 3), PeriodicWindow(14, 8)]
+    >>> [len(composite_edges(edge_classes(both, s))[1]) for s in ("pairs", "begins", "panes")]
+    [18, 10, 1]
+    """
+    chosen = tuple(classes)
+    period = lcm(*(modulus for _, modulus in chosen))
+    positions = {p for residue, modulus in chosen for p in range(residue, period, modulus)}
+    return period, tuple(sorted(positions))
