@@ -7,12 +7,16 @@ slide in the steady state, n partials in the window, as in `docs/algorithms.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2
+from typing import TYPE_CHECKING
 
-from weft.aggregates.laws import Laws
 from weft.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft.aggregates.laws import Laws
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,8 @@ _ALL = (
         lambda n: 1 - 1 / max(n, 1) + max(_log2(n) - 1 + 1 / max(n, 1), 0.0),
         lambda n: 2 * n,
     ),
-    Technique(
-        "flat_fit", ("associative",), True, lambda n: 3 * (n - 1) / (n + 1), lambda n: 2 * n
-    ),
-    Technique(
-        "two_stacks", ("associative",), False, lambda n: 3 - 3 / max(n, 1), lambda n: 2 * n
-    ),
+    Technique("flat_fit", ("associative",), True, lambda n: 3 * (n - 1) / (n + 1), lambda n: 2 * n),
+    Technique("two_stacks", ("associative",), False, lambda n: 3 - 3 / max(n, 1), lambda n: 2 * n),
     Technique(
         "two_stacks_lite", ("associative",), False, lambda n: 3 - 3 / max(n, 1), lambda n: n + 1
     ),
@@ -82,7 +82,11 @@ _ALL = (
         "slick_deque_inv", ("associative", "invertible"), True, lambda n: 2.0, lambda n: n + 1
     ),
     Technique(
-        "slick_deque", ("associative", "selective"), True, lambda n: 2 - 2 / max(n, 1), lambda n: 2 * n
+        "slick_deque",
+        ("associative", "selective"),
+        True,
+        lambda n: 2 - 2 / max(n, 1),
+        lambda n: 2 * n,
     ),
     Technique("fiba", ("associative",), True, lambda n: 12.0, lambda n: 2 * n),
 )

@@ -57,7 +57,9 @@ def unit_us(word: str) -> int:
     hint: did you mean 'minutes'?
     """
     key = word.lower()
-    found = _SHORT.get(key) or _UNITS.get(key.removesuffix("s")) or _SHORT.get(key.removesuffix("s"))
+    found = (
+        _SHORT.get(key) or _UNITS.get(key.removesuffix("s")) or _SHORT.get(key.removesuffix("s"))
+    )
     if found is not None:
         return found
     if key.removesuffix("s") in _CALENDAR_UNITS:
@@ -119,7 +121,6 @@ def format_us(duration: int) -> str:
     if duration == 0:
         return "0s"
     for size, label in _LABELS:
-        # 90m reads better than 1.5h, and 120s than 2m only when it does not divide: exact units only.
         if duration % size == 0:
             return f"{duration // size}{label}"
     return f"{duration}us"

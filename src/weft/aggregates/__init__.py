@@ -1,1 +1,33 @@
-"""."""
+"""Aggregates: lift, combine, lower, with declared laws."""
+
+from __future__ import annotations
+
+from weft.aggregates import distinct, extremes, functions, sketches, sums
+from weft.aggregates.base import (
+    AggregateCall,
+    AggregateFunction,
+    Monoid,
+    Partial,
+    aggregate_function,
+    decompose,
+    function_names,
+    monoid,
+    monoid_names,
+)
+from weft.aggregates.laws import Laws
+
+# Imported for their registrations.
+_REGISTERED = (sums, extremes, distinct, sketches, functions)
+
+__all__ = [
+    "AggregateCall",
+    "AggregateFunction",
+    "Laws",
+    "Monoid",
+    "Partial",
+    "aggregate_function",
+    "decompose",
+    "function_names",
+    "monoid",
+    "monoid_names",
+]

@@ -226,3 +226,11 @@ class MeasuredWindow:
         last = exact // slide
         first = (exact - Fraction(self.range_units)) // slide + 1
         return range(first, last + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkWindow:
+    """Everything since the beginning; only a stream of a join may have it (`[UNTIL NOW]`)."""
+
+    def __str__(self) -> str:
+        return "LANDMARK"

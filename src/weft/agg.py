@@ -1,0 +1,173 @@
+"""The aggregates, as users write them: `weft.agg.min("temp")`.
+
+Each argument is a column or a SQL expression over the columns of the source.
+
+>>> str(avg("price * quantity")), str(count()), str(percentile("temp", 0.95))
+('avg(price * quantity)', 'count(*)', 'percentile(temp, 0.95)')
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.aggregates import AggregateCall
+from weft.aggregates.custom import define_custom
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def count(c: str | None = None) -> AggregateCall:
+    """Count events, or the values of `c` that are not NULL."""
+    return AggregateCall("count", () if c is None or c == "*" else (c,))
+
+
+def sum(c: str) -> AggregateCall:
+    """Sum the values."""
+    return AggregateCall("sum", (c,))
+
+
+def min(c: str) -> AggregateCall:
+    """Return the least value."""
+    return AggregateCall("min", (c,))
+
+
+def max(c: str) -> AggregateCall:
+    """Return the greatest value; NaN is greater than any number."""
+    return AggregateCall("max", (c,))
+
+
+def avg(c: str) -> AggregateCall:
+    """Average the values."""
+    return AggregateCall("avg", (c,))
+
+
+def var(c: str) -> AggregateCall:
+    """Return the sample variance."""
+    return AggregateCall("var", (c,))
+
+
+def var_pop(c: str) -> AggregateCall:
+    """Return the population variance."""
+    return AggregateCall("var_pop", (c,))
+
+
+def stddev(c: str) -> AggregateCall:
+    """Return the sample standard deviation."""
+    return AggregateCall("stddev", (c,))
+
+
+def stddev_pop(c: str) -> AggregateCall:
+    """Return the population standard deviation."""
+    return AggregateCall("stddev_pop", (c,))
+
+
+def first(c: str) -> AggregateCall:
+    """Return the earliest value that is not NULL; of equal times, the least value."""
+    return AggregateCall("first", (c,))
+
+
+def last(c: str) -> AggregateCall:
+    """Return the latest value that is not NULL; of equal times, the greatest value."""
+    return AggregateCall("last", (c,))
+
+
+def min_by(c: str, by: str) -> AggregateCall:
+    """Return `c` of the event with the least `by`; of ties, the earliest."""
+    return AggregateCall("min_by", (c, by))
+
+
+def max_by(c: str, by: str) -> AggregateCall:
+    """Return `c` of the event with the greatest `by`; of ties, the latest."""
+    return AggregateCall("max_by", (c, by))
+
+
+def product(c: str) -> AggregateCall:
+    """Multiply the values, as double."""
+    return AggregateCall("product", (c,))
+
+
+def bool_and(c: str) -> AggregateCall:
+    """Tell whether every value is true."""
+    return AggregateCall("bool_and", (c,))
+
+
+def bool_or(c: str) -> AggregateCall:
+    """Tell whether any value is true."""
+    return AggregateCall("bool_or", (c,))
+
+
+def bit_and(c: str) -> AggregateCall:
+    """Return the bits set in every value."""
+    return AggregateCall("bit_and", (c,))
+
+
+def bit_or(c: str) -> AggregateCall:
+    """Return the bits set in any value."""
+    return AggregateCall("bit_or", (c,))
+
+
+def bit_xor(c: str) -> AggregateCall:
+    """Return the bits set in an odd number of values."""
+    return AggregateCall("bit_xor", (c,))
+
+
+def count_distinct(c: str) -> AggregateCall:
+    """Count the distinct values, exactly."""
+    return AggregateCall("count_distinct", (c,))
+
+
+def approx_count_distinct(c: str) -> AggregateCall:
+    """Count the distinct values from a small sketch, shared like a sum."""
+    return AggregateCall("approx_count_distinct", (c,))
+
+
+def approx_percentile(c: str, p: float) -> AggregateCall:
+    """Return the value at rank `p`, within 1 %, from a small sketch, shared like a sum."""
+    return AggregateCall("approx_percentile", (c,), (float(p),))
+
+
+def median(c: str) -> AggregateCall:
+    """Return the exact median; it is not shared between windows."""
+    return AggregateCall("median", (c,))
+
+
+def percentile(c: str, p: float) -> AggregateCall:
+    """Return the exact percentile, interpolated; it is not shared between windows."""
+    return AggregateCall("percentile", (c,), (float(p),))
+
+
+def custom(
+    name: str,
+    *,
+    lift: Callable[..., Any],
+    combine: Callable[[Any, Any], Any],
+    lower: Callable[[Any], Any],
+    identity: Any,
+    inverse: Callable[[Any, Any], Any] | None = None,
+    commutative: bool,
+    idempotent: bool,
+    examples: Sequence[Any] = (),
+) -> Callable[..., AggregateCall]:
+    """Define an aggregate of your own; call the result with its columns.
+
+    The declared laws are tried on `examples`, and a law that fails is refused.
+
+    >>> geometric_mean = custom(
+    ...     "geometric_mean", lift=lambda x: (x, 1), identity=(1.0, 0),
+    ...     combine=lambda a, b: (a[0] * b[0], a[1] + b[1]), lower=lambda p: p[0] ** (1 / p[1]),
+    ...     commutative=True, idempotent=False, examples=[1.0, 2.5, 4.0])
+    >>> str(geometric_mean("price"))
+    'geometric_mean(price)'
+    """
+    return define_custom(
+        name,
+        lift=lift,
+        combine=combine,
+        lower=lower,
+        identity=identity,
+        inverse=inverse,
+        commutative=commutative,
+        idempotent=idempotent,
+        examples=examples,
+    )

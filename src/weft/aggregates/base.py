@@ -1,0 +1,226 @@
+"""What an aggregate is: monoids over events, and the functions users call on top of them.
+
+A *monoid* turns events into partials (`lift`), joins partials (`combine`) and, where its laws
+allow, takes one away (`invert`). A *partial* is a monoid bound to its input expressions; equal
+partials exist once in a plan. An *aggregate function* names the partials it needs and turns them
+into the result (`lower`): AVG asks for sum and count, which SUM and COUNT share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from weft.errors import InternalError, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weft.aggregates.laws import Laws
+
+# How the type of a result follows from the type of the first argument.
+ResultType = Literal["same", "sum", "average", "long", "double", "boolean", "any"]
+
+
+class Monoid:
+    """Lift, combine and invert over one kind of partial, in plain Python values.
+
+    Partials are immutable, and an identity is a two-sided one. `laws` holds for every input type;
+    `exact_laws` for integers, decimals and booleans, where sums do not round.
+    """
+
+    name: ClassVar[str]
+    laws: ClassVar[Laws]
+    exact_laws: ClassVar[Laws | None] = None
+    identity: Any = None
+
+    def lift(self, args: tuple[Any, ...], time_us: int) -> Any:
+        """Turn one event into a partial; the identity if the event does not count."""
+        raise InternalError(f"monoid {self.name} has no lift")
+
+    def combine(self, a: Any, b: Any) -> Any:
+        """Join two partials, `a` of older events than `b`."""
+        raise InternalError(f"monoid {self.name} has no combine")
+
+    def invert(self, a: Any, b: Any) -> Any:
+        """Take partial `b` out of `a`: `invert(combine(b, c), b)` is `c`."""
+        raise InternalError(f"monoid {self.name} is not invertible")
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A monoid bound to its input expressions; the unit of sharing between queries.
+
+    >>> str(Partial("sum", ("price * quantity",))), str(Partial("count_rows", ()))
+    ('sum(price * quantity)', 'count(*)')
+    """
+
+    kind: str
+    args: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "count(*)" if self.kind == "count_rows" else f"{self.kind}({', '.join(self.args)})"
+
+    @property
+    def monoid(self) -> Monoid:
+        """The monoid of this kind."""
+        return monoid(self.kind)
+
+    def laws(self, *, exact: bool = False) -> Laws:
+        """Return the laws that hold; `exact` says that the input does not round."""
+        m = self.monoid
+        return m.exact_laws if exact and m.exact_laws is not None else m.laws
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate function applied to expressions, as the user wrote it.
+
+    >>> str(AggregateCall("percentile", ("temp",), (0.9,)))
+    'percentile(temp, 0.9)'
+    """
+
+    function: str
+    args: tuple[str, ...] = ()
+    parameters: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        aggregate_function(self.function).check(self)
+
+    def __str__(self) -> str:
+        if not self.args and self.function == "count":
+            return "count(*)"
+        return f"{self.function}({', '.join((*self.args, *(f'{p:g}' for p in self.parameters)))})"
+
+    @property
+    def aggregate(self) -> AggregateFunction:
+        """The function that is called."""
+        return aggregate_function(self.function)
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        """The partials this call is computed from."""
+        return self.aggregate.partials(self.args)
+
+    def lower(self, partials: tuple[Any, ...]) -> Any:
+        """Turn the values of `self.partials` into the result."""
+        return self.aggregate.lower(partials, self.parameters)
+
+    def laws(self, *, exact: bool = False) -> Laws:
+        """Return the laws that all partials of this call obey together."""
+        first, *rest = (p.laws(exact=exact) for p in self.partials)
+        for laws in rest:
+            first = first & laws
+        return first
+
+
+class AggregateFunction:
+    """A function of the public list: its arity, the partials it needs, its result."""
+
+    name: ClassVar[str]
+    arity: ClassVar[tuple[int, ...]] = (1,)
+    parameters: ClassVar[int] = 0
+    result: ClassVar[ResultType] = "same"
+    # Largest relative error of the result against the exact one; 0 for exact functions.
+    relative_error: ClassVar[float] = 0.0
+
+    def partials(self, args: tuple[str, ...]) -> tuple[Partial, ...]:
+        """Name the partials needed; by default one, of the function's own name."""
+        return (Partial(self.name, args),)
+
+    def lower(self, partials: tuple[Any, ...], parameters: tuple[float, ...]) -> Any:
+        """Turn partials into the result; by default the one partial is the result."""
+        return partials[0]
+
+    def check(self, call: AggregateCall) -> None:
+        """Refuse a call with the wrong number of arguments or bad parameters."""
+        if len(call.args) not in self.arity:
+            wanted = " or ".join(str(n) for n in self.arity)
+            raise QueryError(
+                f"{self.name} takes {wanted} argument{'s' if self.arity != (1,) else ''}, "
+                f"not {len(call.args)}",
+                hint=f"see weft.agg.{self.name}",
+            )
+        if len(call.parameters) != self.parameters:
+            raise QueryError(
+                f"{self.name} takes {self.parameters} parameter(s), not {len(call.parameters)}",
+                hint=f"see weft.agg.{self.name}",
+            )
+
+
+_MONOIDS: dict[str, Monoid] = {}
+_FUNCTIONS: dict[str, AggregateFunction] = {}
+
+
+def register_monoid(cls: type[Monoid]) -> type[Monoid]:
+    """Make a monoid known by its name (class decorator)."""
+    _MONOIDS[cls.name] = cls()
+    return cls
+
+
+def register_function(cls: type[AggregateFunction]) -> type[AggregateFunction]:
+    """Make an aggregate function known by its name (class decorator)."""
+    _FUNCTIONS[cls.name] = cls()
+    return cls
+
+
+def add_custom(m: Monoid, function: AggregateFunction) -> None:
+    """Make a user's aggregate known; the same name may be defined again."""
+    if function.name in _FUNCTIONS and function.name not in _MONOIDS:
+        raise QueryError(
+            f"the name {function.name!r} belongs to a built-in aggregate",
+            hint="give your aggregate a name of its own",
+        )
+    _MONOIDS[m.name] = m
+    _FUNCTIONS[function.name] = function
+
+
+def monoid(kind: str) -> Monoid:
+    """Return the monoid of this name."""
+    try:
+        return _MONOIDS[kind]
+    except KeyError:
+        raise QueryError(
+            f"no partial of kind {kind!r} is known in this process",
+            hint="define custom aggregates with weft.agg.custom before loading the plan",
+        ) from None
+
+
+def aggregate_function(name: str) -> AggregateFunction:
+    """Return the aggregate function of this name, or say which ones exist.
+
+    >>> aggregate_function("mn")
+    Traceback (most recent call last):
+    weft.errors.QueryError: unknown aggregate function 'mn'
+    hint: did you mean 'min'?
+    """
+    found = _FUNCTIONS.get(name)
+    if found is not None:
+        return found
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, _FUNCTIONS, n=1)
+    raise QueryError(
+        f"unknown aggregate function {name!r}",
+        hint=f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(_FUNCTIONS)}",
+    )
+
+
+def function_names() -> tuple[str, ...]:
+    """Return the names of all aggregate functions, in the order of registration."""
+    return tuple(_FUNCTIONS)
+
+
+def monoid_names() -> tuple[str, ...]:
+    """Return the names of all monoids, in the order of registration."""
+    return tuple(_MONOIDS)
+
+
+def decompose(calls: Iterable[AggregateCall]) -> tuple[Partial, ...]:
+    """Return the distinct partials of these calls, each once, in order of first need.
+
+    >>> [str(p) for p in decompose([AggregateCall("avg", ("x",)), AggregateCall("sum", ("x",)),
+    ...                             AggregateCall("count", ("x",))])]
+    ['sum(x)', 'count(x)']
+    """
+    return tuple(dict.fromkeys(partial for call in calls for partial in call.partials))

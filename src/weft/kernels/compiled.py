@@ -1,0 +1,45 @@
+"""Compile the kernels, and keep what was compiled on disk.
+
+numba looks only at a kernel's own file when it decides whether a cached compilation is stale, but
+every kernel inlines operations and column access from other files of this package. So the name of
+a cached kernel carries a digest of the whole package: an edit anywhere here is never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from numba import njit
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def _digest_of_sources() -> str:
+    digest = blake2b(digest_size=6)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_DIGEST = _digest_of_sources()
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile `function` with numba; another process on this machine compiles it no more.
+
+    A kernel takes the operation as its first argument. The type of that argument selects the
+    specialisation, so the combine is inlined and each operation has its own machine code.
+
+    >>> @kernel
+    ... def twice(x: int) -> int:
+    ...     return 2 * x
+    >>> twice(21)
+    42
+    """
+    function.__qualname__ = f"{function.__qualname__}_{_DIGEST}"
+    compiled: Callable[Parameters, Result] = njit(cache=True)(function)
+    return compiled

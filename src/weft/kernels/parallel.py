@@ -1,0 +1,48 @@
+"""Kernels that run beside each other: compiled without the interpreter lock, over chunks of rows.
+
+Ordinary threads on ordinary kernels, rather than numba's own parallel loops: those bring a thread
+pool that does not survive the fork of a Spark worker, and a second compilation of every kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from numba import njit
+
+from weft.kernels.compiled import kernel
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def unlocked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile `function` as `kernel` does, and release the interpreter lock while it runs.
+
+    >>> @unlocked
+    ... def twice(x: int) -> int:
+    ...     return 2 * x
+    >>> twice(21)
+    42
+    """
+    kernel(function)  # gives the function the name under which its compilation is kept on disk
+    compiled: Callable[Parameters, Result] = njit(cache=True, nogil=True)(function)
+    return compiled
+
+
+def over_chunks(work: Callable[[int, int], Result], rows: int, threads: int) -> list[Result]:
+    """Run `work(start, stop)` on equal chunks of the rows, one thread each; results in order.
+
+    >>> over_chunks(lambda start, stop: (start, stop), 10, 2)
+    [(0, 5), (5, 10)]
+    >>> over_chunks(lambda start, stop: (start, stop), 0, 2)
+    [(0, 0)]
+    """
+    threads = max(1, min(threads, rows))
+    cuts = [rows * i // threads for i in range(threads + 1)]
+    if threads == 1:
+        return [work(0, rows)]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, cuts[:-1], cuts[1:]))

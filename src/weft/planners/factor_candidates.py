@@ -1,0 +1,148 @@
+"""Which auxiliary windows are worth considering as feeders of a set of windows.
+
+Any window that serves a subset of the wanted ones is possible, and there are far too many. A
+factor that serves a subset may as well start as seldom as the subset allows, because a coarser
+slide means fewer instances and the same readers. So slides come from the closure of the wanted
+windows under "starts where both start", the gcd of slides and of the distance of their phases.
+What remains open is the range:
+
+- side by side (`tiled`): ranges that divide the ranges served. Tumbling factors are the coarsest
+  of them; overlapping ones trade more reads of their own for fewer reads of their readers.
+- overlapping (`covered`): ranges congruent to those served. The price is linear in the range
+  between two ranges served, so only its ends matter: the shortest, and just below a range served.
+- range for range (`reused`): the common range of several windows, with the slide they share.
+"""
+
+from __future__ import annotations
+
+from math import gcd, isqrt
+from typing import TYPE_CHECKING, Literal
+
+from weft.window.periodic import PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+Relation = Literal["covered", "tiled", "reused"]
+
+# (coarsest common slide, its phase, what the subset says about ranges)
+Family = tuple[int, int, int]
+
+# A closure grows with the number of distinct gcds, in practice a few dozen; coprime-looking
+# inputs could double it with every window. The finest slides are given up first.
+_FAMILY_LIMIT = 128
+# Of a range with very many divisors, as many are tried, evenly spread.
+_DIVISOR_LIMIT = 12
+# Ranges below which an overlapping factor may end, per family.
+_RANGE_LIMIT = 3
+
+
+def factor_candidates(
+    windows: Sequence[PeriodicWindow], relation: Relation, *, published: bool = False
+) -> tuple[PeriodicWindow, ...]:
+    """List the factor windows worth pricing for `windows`, none of which is one of them.
+
+    `published` keeps to what Wu et al. allow: tumbling factors side by side, and no reuse of
+    equal ranges.
+
+    >>> wanted = [PeriodicWindow(r, r) for r in (6, 10, 15)]
+    >>> [str(f) for f in factor_candidates(wanted, "tiled", published=True)]
+    ['TUMBLE 5us', 'TUMBLE 3us', 'TUMBLE 2us', 'TUMBLE 1us']
+    """
+    found: dict[tuple[int, int, int], None] = {}
+    if relation != "reused":
+        found.update(_tumbling(windows))
+        if not published:
+            found.update(_side_by_side(windows))
+    if relation == "covered":
+        found.update(_overlapping(windows))
+    if not published:
+        found.update(_range_for_range(windows))
+    for window in windows:
+        found.pop((window.range_us, window.slide_us, window.offset_us), None)
+    coarsest_first = sorted(found, key=lambda f: (-f[1], f[0], f[2]))
+    return tuple(PeriodicWindow(*parts) for parts in coarsest_first)
+
+
+def _closure(
+    seeds: Iterable[Family], meet: Callable[[Family, Family], Family]
+) -> dict[Family, None]:
+    """Collect the meets of all subsets of `seeds`."""
+    found: dict[Family, None] = {}
+    for seed in seeds:
+        if seed in found:
+            continue
+        found.update({meet(seed, other): None for other in tuple(found)})
+        found[seed] = None
+        if len(found) > _FAMILY_LIMIT:
+            found = dict.fromkeys(sorted(found, reverse=True)[:_FAMILY_LIMIT])
+    return found
+
+
+def _meet_dividing(a: Family, b: Family) -> Family:
+    """Common starts, and the common divisor of the ranges."""
+    slide = gcd(a[0], b[0], a[1] - b[1])
+    return slide, a[1] % slide, gcd(a[2], b[2])
+
+
+def _meet_congruent(a: Family, b: Family) -> Family:
+    """Common starts whose slide also divides the distance of the ranges."""
+    slide = gcd(a[0], b[0], a[1] - b[1], a[2] - b[2])
+    return slide, a[1] % slide, a[2] % slide
+
+
+def _tumbling(windows: Sequence[PeriodicWindow]) -> dict[tuple[int, int, int], None]:
+    seeds = []
+    for window in windows:
+        slide = gcd(window.range_us, window.slide_us)
+        seeds.append((slide, window.offset_us % slide, 0))
+    return {(s, s, o): None for s, o, _ in _closure(seeds, _meet_dividing)}
+
+
+def _side_by_side(windows: Sequence[PeriodicWindow]) -> Iterator[tuple[tuple[int, int, int], None]]:
+    seeds = [(w.slide_us, w.offset_us, w.range_us) for w in windows]
+    for starts, offset, common_range in _closure(seeds, _meet_dividing):
+        # A feeder read side by side has a range that is a multiple of its slide.
+        slide = gcd(starts, common_range)
+        for times in _divisors(common_range // slide):
+            yield (slide * times, slide, offset % slide), None
+
+
+def _overlapping(windows: Sequence[PeriodicWindow]) -> Iterator[tuple[tuple[int, int, int], None]]:
+    seeds = [(w.slide_us, w.offset_us, w.range_us % w.slide_us) for w in windows]
+    parts = sorted({(w.range_us, w.slide_us, w.offset_us) for w in windows})
+    for slide, offset, residue in _closure(seeds, _meet_congruent):
+        shortest = slide + residue  # no gaps: a covering feeder is at least as long as its slide
+        yield (shortest, slide, offset), None
+        ends = {
+            r - slide
+            for r, s, o in parts
+            if s % slide == 0 and (o - offset) % slide == 0 and (r - residue) % slide == 0
+        }
+        for range_us in sorted(ends)[:_RANGE_LIMIT]:
+            if range_us > shortest:
+                yield (range_us, slide, offset), None
+
+
+def _range_for_range(
+    windows: Sequence[PeriodicWindow],
+) -> Iterator[tuple[tuple[int, int, int], None]]:
+    by_range: dict[int, list[Family]] = {}
+    for window in windows:
+        seed = (window.slide_us, window.offset_us, window.range_us)
+        by_range.setdefault(window.range_us, []).append(seed)
+    for range_us, seeds in by_range.items():
+        if len(seeds) > 1:
+            for slide, offset, _ in _closure(seeds, _meet_dividing):
+                yield (range_us, slide, offset), None
+
+
+def _divisors(number: int) -> list[int]:
+    """List the divisors of `number`, thinned out evenly when there are very many."""
+    # Trial division is bounded too: a quotient of ranges beyond it is no sensible window set.
+    small = [d for d in range(1, min(isqrt(number), 4096) + 1) if number % d == 0]
+    divisors = sorted({*small, *(number // d for d in small)})
+    if len(divisors) <= _DIVISOR_LIMIT:
+        return divisors
+    last = len(divisors) - 1
+    return [divisors[i * last // (_DIVISOR_LIMIT - 1)] for i in range(_DIVISOR_LIMIT)]

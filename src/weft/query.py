@@ -1,0 +1,266 @@
+"""What users ask: queries over a source, joins of sources, and workloads of many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from weft.aggregates import AggregateCall
+from weft.errors import QueryError
+from weft.expression import canonical, columns_of
+from weft.time import Duration, duration_us
+from weft.window import (
+    LandmarkWindow,
+    MeasuredWindow,
+    PeriodicWindow,
+    PunctuatedWindow,
+    UserWindow,
+    Window,
+)
+
+Keys = tuple[tuple[str, str], ...]  # (name of the output column, expression)
+WINDOW_COLUMNS = ("window", "window_start", "window_end")
+
+
+def as_keys(keys: Sequence[str] | Mapping[str, str]) -> Keys:
+    """Read grouping keys: columns, expressions, or a mapping of names to expressions.
+
+    >>> as_keys(["device"]), as_keys({"city": "upper(town)"})
+    ((('device', 'device'),), (('city', 'UPPER(town)'),))
+    """
+    if isinstance(keys, str):
+        raise QueryError(f"keys are a list, not the text {keys!r}", hint=f"write [{keys!r}]")
+    named = keys.items() if isinstance(keys, Mapping) else ((k, k) for k in keys)
+    return tuple((name, canonical(expression)) for name, expression in named)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Query:
+    """One or more windows over one source, with the aggregates wanted of each.
+
+    >>> q = Query("lows", source="readings", time="ts", keys=["device"],
+    ...           windows={"20m": PeriodicWindow(20, 20)},
+    ...           aggs={"lo": AggregateCall("min", ("temp",))})
+    >>> q.columns
+    ('device', 'window', 'window_start', 'window_end', 'lo')
+    """
+
+    name: str
+    source: str
+    time: str | None
+    keys: Keys
+    where: str | None
+    windows: tuple[tuple[str, Window], ...]
+    aggs: tuple[tuple[str, AggregateCall], ...]
+    watermark_us: int | None
+    window_columns: tuple[str, str, str]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        source: str,
+        windows: Mapping[str, Window],
+        aggs: Mapping[str, AggregateCall],
+        time: str | None = None,
+        keys: Sequence[str] | Mapping[str, str] = (),
+        where: str | None = None,
+        watermark: Duration | None = None,
+        window_columns: tuple[str, str, str] = WINDOW_COLUMNS,
+    ) -> None:
+        fields: dict[str, Any] = {
+            "name": name,
+            "source": source,
+            "time": time,
+            "keys": as_keys(keys),
+            "where": None if where is None else canonical(where),
+            "windows": tuple(windows.items()),
+            "aggs": tuple(
+                (alias, replace(call, args=tuple(map(canonical, call.args))))
+                for alias, call in _checked_aggs(name, aggs)
+            ),
+            "watermark_us": None if watermark is None else duration_us(watermark),
+            "window_columns": window_columns,
+        }
+        for attribute, value in fields.items():
+            object.__setattr__(self, attribute, value)
+        _check(self)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the result, in order."""
+        names = tuple(name for name, _ in self.keys)
+        return (*names, *self.window_columns, *(alias for alias, _ in self.aggs))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns of the source that are read, the time column excepted, sorted."""
+        expressions = [e for _, e in self.keys] + [a for _, call in self.aggs for a in call.args]
+        if self.where is not None:
+            expressions.append(self.where)
+        for _, window in self.windows:
+            if isinstance(window, PunctuatedWindow):
+                expressions.append(window.predicate)
+            elif isinstance(window, MeasuredWindow):
+                expressions.append(window.column)
+        return tuple(sorted({c for e in expressions for c in columns_of(e)}))
+
+    @property
+    def needs_whole_events(self) -> bool:
+        """True when a user-defined window may look at any column."""
+        return any(isinstance(window, UserWindow) for _, window in self.windows)
+
+    def with_time(self, column: str) -> Query:
+        """Return the same query with its event-time column known."""
+        changed = object.__new__(Query)
+        for attribute in self.__slots__:
+            object.__setattr__(changed, attribute, getattr(self, attribute))
+        object.__setattr__(changed, "time", column)
+        return changed
+
+
+def _checked_aggs(
+    query: str, aggs: Mapping[str, AggregateCall]
+) -> Iterator[tuple[str, AggregateCall]]:
+    if not aggs:
+        raise QueryError(
+            f"query {query!r} asks for no aggregate", hint="add one, such as weft.agg.count()"
+        )
+    for alias, call in aggs.items():
+        if not isinstance(call, AggregateCall):
+            raise QueryError(
+                f"{alias!r} is {call!r}, not an aggregate", hint="write weft.agg.min('column')"
+            )
+        yield alias, call
+
+
+def _check(query: Query) -> None:
+    if not query.name or not isinstance(query.name, str):
+        raise QueryError("a query needs a name", hint="name it, such as Query('lows', ...)")
+    if not query.windows:
+        raise QueryError(
+            f"query {query.name!r} has no window", hint="add one, such as weft.tumbling('1 hour')"
+        )
+    for label, window in query.windows:
+        if not isinstance(window, Window):
+            raise QueryError(
+                f"window {label!r} of query {query.name!r} is {window!r}, not a window",
+                hint="write weft.tumbling('20 minutes') or another window kind",
+            )
+    if query.watermark_us is not None and query.watermark_us < 0:
+        raise QueryError(
+            f"query {query.name!r} has a negative watermark", hint="give a delay of zero or more"
+        )
+    seen: set[str] = set()
+    for column in query.columns:
+        if column in seen:
+            raise QueryError(
+                f"query {query.name!r} has two result columns named {column!r}",
+                hint="give one of them another name",
+            )
+        seen.add(column)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinInput:
+    """One stream or table of a join: its window, its filter, the name it goes by."""
+
+    source: str
+    alias: str
+    time: str | None
+    window: PeriodicWindow | LandmarkWindow | None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinQuery:
+    """An aggregation over the equi-join of windowed streams (and tables, which have no window).
+
+    `on` holds pairs of qualified columns that must be equal; keys and arguments are qualified too.
+    """
+
+    name: str
+    inputs: tuple[JoinInput, ...]
+    on: tuple[tuple[str, str], ...]
+    keys: Keys
+    aggs: tuple[tuple[str, AggregateCall], ...]
+    window_columns: tuple[str, str, str] = WINDOW_COLUMNS
+
+    def __post_init__(self) -> None:
+        aliases = [i.alias for i in self.inputs]
+        if len(self.inputs) < 2 or len(set(aliases)) != len(aliases):
+            raise QueryError(
+                f"join {self.name!r} needs two or more inputs under different names",
+                hint="give each source an alias: FROM a AS x [...], b AS y [...]",
+            )
+        if not self.aggs:
+            raise QueryError(
+                f"join {self.name!r} asks for no aggregate", hint="add one, such as COUNT(*)"
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the result, in order."""
+        names = tuple(name for name, _ in self.keys)
+        return (*names, *self.window_columns, *(alias for alias, _ in self.aggs))
+
+
+AnyQuery = Query | JoinQuery
+
+
+@dataclass(slots=True)
+class Workload:
+    """Queries that are optimized together; names are unique.
+
+    >>> w = Workload()
+    >>> w.add(Query("n", source="t", windows={"1h": PeriodicWindow(60, 60)},
+    ...             aggs={"n": AggregateCall("count")}))
+    >>> [q.name for q in w.queries], w.sources
+    (['n'], ('t',))
+    """
+
+    _queries: dict[str, AnyQuery] = field(default_factory=dict)
+
+    def __init__(self, queries: Iterable[AnyQuery] = ()) -> None:
+        self._queries = {}
+        for query in queries:
+            self.add(query)
+
+    @property
+    def queries(self) -> tuple[AnyQuery, ...]:
+        """All queries, in the order in which they were added."""
+        return tuple(self._queries.values())
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the tables that are read, in order of first use."""
+        named = (
+            [q.source] if isinstance(q, Query) else [i.source for i in q.inputs]
+            for q in self._queries.values()
+        )
+        return tuple(dict.fromkeys(source for sources in named for source in sources))
+
+    def add(self, query: AnyQuery) -> None:
+        """Add a query under a name that is not taken."""
+        if not isinstance(query, Query | JoinQuery):
+            raise QueryError(f"{query!r} is not a query", hint="build it with weft.Query(...)")
+        if query.name in self._queries:
+            raise QueryError(
+                f"a query named {query.name!r} is already in the workload",
+                hint="give it another name, or remove the other one first",
+            )
+        self._queries[query.name] = query
+
+    def remove(self, name: str) -> None:
+        """Remove the query of this name."""
+        if name not in self._queries:
+            known = ", ".join(self._queries) or "none"
+            raise QueryError(f"no query is named {name!r}", hint=f"the queries are: {known}")
+        del self._queries[name]
+
+    def __iter__(self) -> Iterator[AnyQuery]:
+        return iter(self._queries.values())
+
+    def __len__(self) -> int:
+        return len(self._queries)
