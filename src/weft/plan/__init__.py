@@ -1,1 +1,27 @@
-"""."""
+"""The plan language: nodes, scopes, validation, EXPLAIN."""
+
+from __future__ import annotations
+
+from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.plan.plan import FORMATS, Candidate, Plan, Share
+from weft.plan.scope import Demand, Scope, scopes_of
+
+__all__ = [
+    "FOLD",
+    "FORMATS",
+    "PICK",
+    "STAIR",
+    "Candidate",
+    "Demand",
+    "Emit",
+    "Join",
+    "JoinSide",
+    "Node",
+    "Plan",
+    "Roll",
+    "Scan",
+    "Scope",
+    "Share",
+    "Slice",
+    "scopes_of",
+]

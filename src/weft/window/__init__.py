@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from weft.time import Duration, duration_us
-from weft.window.edges import EdgeClass, Slicing, composite_edges, edge_classes
+from weft.window.edges import EdgeClass, Edges, Slicing, composite_edges, edge_classes
 from weft.window.kinds import (
     CalendarWindow,
     CountingWindow,
@@ -80,6 +80,7 @@ __all__ = [
     "CountingWindow",
     "CumulatingWindow",
     "EdgeClass",
+    "Edges",
     "LandmarkWindow",
     "MeasuredWindow",
     "PeriodicWindow",

@@ -7,12 +7,14 @@ Panes, pairs and the begins-only slicing of Cutty differ in nothing but the edge
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from weft.window import Window
     from weft.window.periodic import PeriodicWindow
 
 Slicing = Literal["panes", "pairs", "begins"]
@@ -61,3 +63,50 @@ def composite_edges(classes: Iterable[EdgeClass]) -> tuple[int, tuple[int, ...]]
     period = lcm(*(modulus for _, modulus in chosen))
     positions = {p for residue, modulus in chosen for p in range(residue, period, modulus)}
     return period, tuple(sorted(positions))
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Where slices are cut: periodic classes, and windows whose edges only a run can tell.
+
+    Calendar windows follow their zone, data-driven windows the events; both cut at begins and ends.
+
+    >>> from weft.window import PeriodicWindow
+    >>> edges = Edges.of([PeriodicWindow(6, 2), PeriodicWindow(8, 4), PeriodicWindow(5, 3)])
+    >>> edges.classes, edges.contains((2, 4)), edges.contains((1, 4))
+    (((0, 2), (0, 3), (2, 3)), True, False)
+    """
+
+    classes: tuple[EdgeClass, ...]
+    windows: tuple[Window, ...] = ()
+    slicing: Slicing = "pairs"
+
+    @classmethod
+    def of(cls, windows: Iterable[Window], slicing: Slicing = "pairs") -> Edges:
+        """Return the edges of these windows, redundant classes left out."""
+        from weft.window import CumulatingWindow, PeriodicWindow
+
+        periodic: dict[PeriodicWindow, None] = {}
+        others: dict[Window, None] = {}
+        for window in windows:
+            if isinstance(window, PeriodicWindow):
+                periodic[window] = None
+            elif isinstance(window, CumulatingWindow):
+                periodic[PeriodicWindow(window.step_us, window.step_us)] = None
+            else:
+                others[window] = None
+        classes = edge_classes(periodic, slicing) if periodic else ()
+        return cls(_without_redundant(classes), tuple(others), slicing)
+
+    def contains(self, edge_class: EdgeClass) -> bool:
+        """True when every position of the class is an edge (by one class that includes it)."""
+        residue, modulus = edge_class
+        return any(modulus % m == 0 and (residue - r) % m == 0 for r, m in self.classes)
+
+
+def _without_redundant(classes: tuple[EdgeClass, ...]) -> tuple[EdgeClass, ...]:
+    kept: list[EdgeClass] = []  # by growing modulus, so that a class only hides behind earlier ones
+    for residue, modulus in classes:
+        if not any(modulus % m == 0 and (residue - r) % m == 0 for r, m in kept):
+            kept.append((residue, modulus))
+    return tuple(kept)

@@ -1,0 +1,193 @@
+"""The plan language: five frozen nodes that every planner writes and every engine obeys.
+
+    Scan   the events of a source, filtered
+    Slice  events, or finer slices, to one partial per (key, slice); slices are disjoint
+    Roll   events or a feeder's partials to one partial per (key, instance) of a window
+    Join   window tuples or early aggregates of several inputs, joined and aggregated
+    Emit   partials to results, named and handed to the user
+
+A factor window is a Roll that no Emit reads. Equal nodes are the same node: sharing is equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from weft.errors import InternalError
+from weft.query import WINDOW_COLUMNS, Keys
+
+if TYPE_CHECKING:
+    from weft.aggregates import AggregateCall, Partial
+    from weft.window import Edges, LandmarkWindow, PeriodicWindow, Window
+
+# Ways to read an input that need no store, beside the techniques of `weft.techniques`.
+FOLD = "fold"  # events into their instances, or all partials of an instance
+PICK = "pick"  # the feeder's instance as it is
+STAIR = "stair"  # the enclosed window's result plus the slices before it
+
+
+class _Hashed:
+    """Remembers its hash: plans may hold a million nodes, each reached along many paths."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            values = tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+            value = hash((type(self).__name__, values))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(_Hashed):
+    """Read the events of a source once, keep those that pass the filter.
+
+    `time` is None until the source's only timestamp column is looked up in its schema.
+    """
+
+    source: str
+    time: str | None
+    where: str | None
+    columns: tuple[str, ...]
+    whole_events: bool = False  # a user-defined window may look at any column
+
+    __hash__ = _Hashed.__hash__
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """Nothing feeds a scan."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(_Hashed):
+    """Fold the input into one partial per key and slice; slices lie between neighbouring edges."""
+
+    input: Scan | Slice
+    keys: Keys
+    edges: Edges
+    partials: tuple[Partial, ...]
+
+    __hash__ = _Hashed.__hash__
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The scan, or the finer slices."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Roll(_Hashed):
+    """Bring the input to one partial per key and instance of the window.
+
+    Over a `Scan` events are lifted, over anything else partials are combined. A stair has two
+    inputs: the enclosed Roll, and the Slice that holds what lies before it.
+    """
+
+    inputs: tuple[Scan | Slice | Roll, ...]
+    window: Window
+    technique: str
+    keys: Keys
+    partials: tuple[Partial, ...]
+
+    __hash__ = _Hashed.__hash__
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != (2 if self.technique == STAIR else 1):
+            raise InternalError(
+                f"{self.technique} over {self.window} has {len(self.inputs)} inputs"
+            )
+
+    @property
+    def feeder(self) -> Scan | Slice | Roll:
+        """The first input: events, slices, or the window this one is computed from."""
+        return self.inputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSide:
+    """One input of a join: its rows, its window, and whether it is aggregated early."""
+
+    input: Scan
+    alias: str
+    window: PeriodicWindow | LandmarkWindow | None
+    early: bool
+    keys: Keys  # group and join attributes this input owns
+    partials: tuple[Partial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join(_Hashed):
+    """Join the windows of several inputs and aggregate; early inputs arrive aggregated."""
+
+    sides: tuple[JoinSide, ...]
+    on: tuple[tuple[str, str], ...]
+    keys: Keys
+    partials: tuple[Partial, ...]
+
+    __hash__ = _Hashed.__hash__
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The scans of all sides."""
+        return tuple(side.input for side in self.sides)
+
+
+@dataclass(frozen=True, slots=True)
+class Emit(_Hashed):
+    """Lower partials to the results of one window of one query.
+
+    Several inputs hold the same (key, instance) rows with different partials.
+    """
+
+    inputs: tuple[Roll | Join, ...]
+    query: str
+    label: str
+    outputs: tuple[tuple[str, AggregateCall], ...]
+    window_columns: tuple[str, str, str] = WINDOW_COLUMNS
+
+    __hash__ = _Hashed.__hash__
+
+    @property
+    def keys(self) -> Keys:
+        """The grouping keys, as the inputs have them."""
+        return self.inputs[0].keys
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the result, in order."""
+        names = tuple(name for name, _ in self.keys)
+        return (*names, *self.window_columns, *(alias for alias, _ in self.outputs))
+
+
+Node = Scan | Slice | Roll | Join | Emit
+
+
+def topological(emits: tuple[Emit, ...]) -> tuple[Node, ...]:
+    """List the emits and all they read, inputs first, each equal node once.
+
+    >>> from weft.aggregates import AggregateCall, Partial
+    >>> from weft.window import PeriodicWindow
+    >>> scan = Scan("t", "ts", None, ())
+    >>> roll = Roll((scan,), PeriodicWindow(2, 2), FOLD, (), (Partial("count_rows", ()),))
+    >>> emit = Emit((roll,), "q", "2", (("n", AggregateCall("count")),))
+    >>> [type(node).__name__ for node in topological((emit,))]
+    ['Scan', 'Roll', 'Emit']
+    """
+    order: dict[Node, None] = {}
+    stack: list[tuple[Node, bool]] = [(emit, False) for emit in reversed(emits)]
+    while stack:
+        node, ready = stack.pop()
+        if node in order:
+            continue
+        if ready or not node.inputs:
+            order[node] = None
+            continue
+        stack.append((node, True))
+        stack.extend((feeder, False) for feeder in reversed(node.inputs) if feeder not in order)
+    return tuple(order)

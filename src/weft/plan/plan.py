@@ -1,0 +1,102 @@
+"""A plan: nodes in topological order, what they cost, and what was considered instead."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from weft.errors import QueryError
+from weft.plan.nodes import Emit, Node, Scan
+from weft.statistics import Statistics
+
+Format = Literal["text", "verbose", "json", "mermaid", "html"]
+FORMATS: tuple[Format, ...] = ("text", "verbose", "json", "mermaid", "html")
+
+
+class Candidate(NamedTuple):
+    """A planner's proposal: its cost, and why it was or was not taken."""
+
+    planner: str
+    cost: float
+    reason: str
+
+
+class Share(NamedTuple):
+    """What one window of one query costs inside the plan, and would cost alone."""
+
+    query: str
+    label: str
+    window: str
+    feeder: str  # what its Roll reads, such as "TUMBLE 10m" or "events"
+    marginal: float  # what the plan would save without it
+    alone: float  # what it would cost from events, with nobody to share with
+    reason: str  # why it is not shared; empty when it is
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an engine runs; engines obey it and never decide again."""
+
+    nodes: tuple[Node, ...]
+    planner: str
+    engine: str
+    model: str
+    unit: str  # what a cost is per, such as "per second" or "per 2h"
+    node_costs: tuple[float, ...]
+    candidates: tuple[Candidate, ...] = ()
+    statistics: Statistics = field(default_factory=Statistics)
+    shares: tuple[Share, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def cost(self) -> float:
+        """The cost of all nodes together."""
+        return float(sum(self.node_costs))
+
+    @property
+    def emits(self) -> tuple[Emit, ...]:
+        """The results, in the order of the queries."""
+        return tuple(node for node in self.nodes if isinstance(node, Emit))
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """The reads of sources."""
+        return tuple(node for node in self.nodes if isinstance(node, Scan))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short name of what the plan computes and how; the same in every process."""
+        from weft.plan.serialize import nodes_to_json
+
+        text = json.dumps(nodes_to_json(self.nodes), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def explain(self, format: Format = "text") -> str:
+        """Print the plan: as text, verbose text, JSON, a mermaid graph, or one HTML page."""
+        from weft.plan.explain import render
+
+        if format not in FORMATS:
+            raise QueryError(
+                f"a plan cannot be explained as {format!r}",
+                hint=f"use one of {', '.join(FORMATS)}",
+            )
+        return render(self, format)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values; `from_json` reads them back."""
+        from weft.plan.serialize import plan_to_json
+
+        return plan_to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Read a plan that `explain("json")` wrote; custom aggregates must be defined before."""
+        from weft.plan.serialize import plan_from_json
+
+        return plan_from_json(text)

@@ -1,0 +1,139 @@
+"""Sharing scopes: the windows that may feed one another, and what is asked of each.
+
+Queries share when they read the same source by the same time column, keep the same events, and
+group by the same keys. Inside a scope every distinct partial exists once per window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from weft.aggregates import AggregateCall, Partial, decompose
+from weft.plan.nodes import FOLD, Emit, Roll, Scan
+from weft.query import Keys, Query, Workload
+from weft.window import PeriodicWindow, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Calls = tuple[tuple[str, AggregateCall], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One window of one query, with the results wanted of it."""
+
+    query: str
+    label: str
+    window: Window
+    outputs: Calls
+    window_columns: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """All demands on the same events under the same keys."""
+
+    scan: Scan
+    keys: Keys
+    demands: tuple[Demand, ...]
+    exact_columns: frozenset[str] = frozenset()  # columns known to hold integers or decimals
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        """The distinct windows asked for, in order of first demand."""
+        return tuple(dict.fromkeys(demand.window for demand in self.demands))
+
+    @cached_property
+    def _partials(self) -> dict[tuple[Window, bool], tuple[Partial, ...]]:
+        calls: dict[Window, dict[AggregateCall, None]] = {}
+        for demand in self.demands:
+            calls.setdefault(demand.window, {}).update((call, None) for _, call in demand.outputs)
+        memo: dict[tuple[AggregateCall, ...], tuple[Partial, ...]] = {}
+        found: dict[tuple[Window, bool], tuple[Partial, ...]] = {}
+        for window, asked in calls.items():
+            key = tuple(asked)
+            if key not in memo:
+                memo[key] = decompose(key)
+            found[window, False] = tuple(p for p in memo[key] if not p.laws().holistic)
+            found[window, True] = tuple(p for p in memo[key] if p.laws().holistic)
+        return found
+
+    def shareable_partials(self, window: Window) -> tuple[Partial, ...]:
+        """The decomposable partials asked of a window."""
+        return self._partials[window, False]
+
+    def holistic_partials(self, window: Window) -> tuple[Partial, ...]:
+        """The partials asked of a window that grow with its events; they are not shared."""
+        return self._partials[window, True]
+
+    @cached_property
+    def shareable(self) -> tuple[PeriodicWindow, ...]:
+        """The periodic windows of which something decomposable is asked."""
+        return tuple(
+            w for w in self.windows if isinstance(w, PeriodicWindow) and self.shareable_partials(w)
+        )
+
+    def partials_for(self, windows: tuple[Window, ...]) -> tuple[Partial, ...]:
+        """The distinct decomposable partials that any of these windows needs."""
+        return tuple(dict.fromkeys(p for w in windows for p in self.shareable_partials(w)))
+
+    def is_idempotent(self, window: Window) -> bool:
+        """True when overlapping feeders may serve all that is asked of the window."""
+        return all(p.laws().idempotent for p in self.shareable_partials(window))
+
+    def is_exact(self, partial: Partial) -> bool:
+        """True when the partial's inputs are known not to round."""
+        return all(arg in self.exact_columns for arg in partial.args)
+
+    def from_events(self, window: Window, partials: tuple[Partial, ...]) -> Roll:
+        """The window computed from events alone."""
+        return Roll((self.scan,), window, FOLD, self.keys, partials)
+
+    def emits(self, shared: Mapping[Window, Roll]) -> tuple[Emit, ...]:
+        """Finish a plan: emit every demand from its shared Roll, the rest from events."""
+        own: dict[Window, tuple[Roll, ...]] = {}
+        for window in self.windows:
+            rolls: list[Roll] = []
+            if window in shared:
+                rolls.append(shared[window])
+            elif self.shareable_partials(window):
+                rolls.append(self.from_events(window, self.shareable_partials(window)))
+            if self.holistic_partials(window):
+                rolls.append(self.from_events(window, self.holistic_partials(window)))
+            own[window] = tuple(rolls)
+        return tuple(
+            Emit(own[d.window], d.query, d.label, d.outputs, d.window_columns) for d in self.demands
+        )
+
+
+def scopes_of(
+    workload: Workload, exact_columns: Mapping[str, frozenset[str]] | None = None
+) -> tuple[Scope, ...]:
+    """Split the workload's single-source queries into sharing scopes, in order of first query."""
+    found: dict[tuple[object, ...], list[Query]] = {}
+    for query in workload.queries:
+        if isinstance(query, Query):
+            key = (query.source, query.time, query.where, query.keys)
+            found.setdefault(key, []).append(query)
+    return tuple(_scope(queries, exact_columns or {}) for queries in found.values())
+
+
+def _scope(queries: list[Query], exact_columns: Mapping[str, frozenset[str]]) -> Scope:
+    first = queries[0]
+    columns = tuple(sorted({c for q in queries for c in q.inputs}))
+    scan = Scan(
+        first.source,
+        first.time,
+        first.where,
+        columns,
+        any(q.needs_whole_events for q in queries),
+    )
+    demands = tuple(
+        Demand(q.name, label, window, q.aggs, q.window_columns)
+        for q in queries
+        for label, window in q.windows
+    )
+    return Scope(scan, first.keys, demands, exact_columns.get(first.source, frozenset()))

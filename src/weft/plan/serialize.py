@@ -1,0 +1,258 @@
+"""Plans as JSON and back, without loss."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import asdict, fields
+from typing import Any, assert_never
+
+from weft.aggregates import AggregateCall, Partial
+from weft.errors import QueryError
+from weft.plan.nodes import Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.plan.plan import Candidate, Plan, Share
+from weft.statistics import Statistics
+from weft.window import (
+    CalendarWindow,
+    CountingWindow,
+    CumulatingWindow,
+    Edges,
+    LandmarkWindow,
+    MeasuredWindow,
+    PeriodicWindow,
+    PunctuatedWindow,
+    SessionWindow,
+    UserWindow,
+    Window,
+)
+
+VERSION = 1
+_WINDOWS: dict[str, type] = {
+    "periodic": PeriodicWindow,
+    "session": SessionWindow,
+    "counting": CountingWindow,
+    "cumulating": CumulatingWindow,
+    "calendar": CalendarWindow,
+    "punctuated": PunctuatedWindow,
+    "measured": MeasuredWindow,
+    "landmark": LandmarkWindow,
+}
+_KINDS = {cls: kind for kind, cls in _WINDOWS.items()}
+
+
+def window_to_json(window: Window | LandmarkWindow) -> dict[str, Any]:
+    """Return a window as JSON values.
+
+    >>> window_to_json(SessionWindow(5))
+    {'kind': 'session', 'gap_us': 5}
+    """
+    if isinstance(window, UserWindow):
+        cls = type(window)
+        return {"kind": "user", "class": f"{cls.__module__}:{cls.__qualname__}", **vars(window)}
+    return {"kind": _KINDS[type(window)], **asdict(window)}
+
+
+def window_from_json(values: dict[str, Any]) -> Any:
+    """Read a window back; a user-defined one is looked up where its class is defined."""
+    settings = {k: v for k, v in values.items() if k not in ("kind", "class")}
+    if values["kind"] != "user":
+        return _WINDOWS[values["kind"]](**settings)
+    module, _, name = values["class"].partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not (isinstance(found, type) and issubclass(found, UserWindow)):
+        raise QueryError(
+            f"the plan uses the window class {name!r} of module {module!r}, which is not there",
+            hint="define the class at the top of an importable module",
+        )
+    window = found.__new__(found)
+    vars(window).update(settings)
+    return window
+
+
+def _partials(partials: tuple[Partial, ...]) -> list[list[Any]]:
+    return [[p.kind, *p.args] for p in partials]
+
+
+def _read_partials(values: list[list[str]]) -> tuple[Partial, ...]:
+    return tuple(Partial(kind, tuple(args)) for kind, *args in values)
+
+
+def _pairs(values: list[list[Any]]) -> tuple[tuple[Any, Any], ...]:
+    return tuple((a, b) for a, b in values)
+
+
+def nodes_to_json(nodes: tuple[Node, ...]) -> list[dict[str, Any]]:
+    """Return the nodes as JSON values, inputs as positions in the list."""
+    at = {node: i for i, node in enumerate(nodes)}
+    return [_node_to_json(node, at) for node in nodes]
+
+
+def _node_to_json(node: Node, at: dict[Node, int]) -> dict[str, Any]:
+    inputs = [at[i] for i in node.inputs]
+    match node:
+        case Scan():
+            return {"node": "scan", **{f.name: getattr(node, f.name) for f in fields(node)}}
+        case Slice():
+            edges = {
+                "classes": [list(c) for c in node.edges.classes],
+                "windows": [window_to_json(w) for w in node.edges.windows],
+                "slicing": node.edges.slicing,
+            }
+            return {
+                "node": "slice",
+                "inputs": inputs,
+                "keys": [list(k) for k in node.keys],
+                "edges": edges,
+                "partials": _partials(node.partials),
+            }
+        case Roll():
+            return {
+                "node": "roll",
+                "inputs": inputs,
+                "window": window_to_json(node.window),
+                "technique": node.technique,
+                "keys": [list(k) for k in node.keys],
+                "partials": _partials(node.partials),
+            }
+        case Join():
+            return {"node": "join", "inputs": inputs, **_join_to_json(node)}
+        case Emit():
+            return {
+                "node": "emit",
+                "inputs": inputs,
+                "query": node.query,
+                "label": node.label,
+                "outputs": [
+                    [alias, call.function, list(call.args), list(call.parameters)]
+                    for alias, call in node.outputs
+                ],
+                "window_columns": list(node.window_columns),
+            }
+        case _:
+            assert_never(node)
+
+
+def _join_to_json(node: Join) -> dict[str, Any]:
+    return {
+        "sides": [
+            {
+                "alias": side.alias,
+                "window": None if side.window is None else window_to_json(side.window),
+                "early": side.early,
+                "keys": [list(k) for k in side.keys],
+                "partials": _partials(side.partials),
+            }
+            for side in node.sides
+        ],
+        "on": [list(pair) for pair in node.on],
+        "keys": [list(k) for k in node.keys],
+        "partials": _partials(node.partials),
+    }
+
+
+def nodes_from_json(values: list[dict[str, Any]]) -> tuple[Node, ...]:
+    """Read nodes back."""
+    nodes: list[Any] = []
+    for value in values:
+        nodes.append(_node_from_json(value, [nodes[i] for i in value.get("inputs", ())]))
+    return tuple(nodes)
+
+
+def _node_from_json(value: dict[str, Any], inputs: list[Any]) -> Node:
+    match value["node"]:
+        case "scan":
+            settings = {k: v for k, v in value.items() if k != "node"}
+            return Scan(**{**settings, "columns": tuple(settings["columns"])})
+        case "slice":
+            edges = Edges(
+                _pairs(value["edges"]["classes"]),
+                tuple(window_from_json(w) for w in value["edges"]["windows"]),
+                value["edges"]["slicing"],
+            )
+            keys = _pairs(value["keys"])
+            return Slice(inputs[0], keys, edges, _read_partials(value["partials"]))
+        case "roll":
+            return Roll(
+                tuple(inputs),
+                window_from_json(value["window"]),
+                value["technique"],
+                _pairs(value["keys"]),
+                _read_partials(value["partials"]),
+            )
+        case "join":
+            sides = tuple(
+                JoinSide(
+                    scan,
+                    side["alias"],
+                    None if side["window"] is None else window_from_json(side["window"]),
+                    side["early"],
+                    _pairs(side["keys"]),
+                    _read_partials(side["partials"]),
+                )
+                for scan, side in zip(inputs, value["sides"], strict=True)
+            )
+            partials = _read_partials(value["partials"])
+            return Join(sides, _pairs(value["on"]), _pairs(value["keys"]), partials)
+        case "emit":
+            outputs = tuple(
+                (alias, AggregateCall(function, tuple(args), tuple(parameters)))
+                for alias, function, args, parameters in value["outputs"]
+            )
+            a, b, c = value["window_columns"]
+            return Emit(tuple(inputs), value["query"], value["label"], outputs, (a, b, c))
+        case other:
+            raise QueryError(
+                f"a plan of this version has no node {other!r}",
+                hint="read it with the version of weft that wrote it",
+            )
+
+
+def plan_to_json(plan: Plan) -> dict[str, Any]:
+    """Return the whole plan as JSON values."""
+    return {
+        "weft_plan": VERSION,
+        "fingerprint": plan.fingerprint,
+        "planner": plan.planner,
+        "engine": plan.engine,
+        "model": plan.model,
+        "cost": plan.cost,
+        "unit": plan.unit,
+        "statistics": asdict(plan.statistics),
+        "nodes": nodes_to_json(plan.nodes),
+        "node_costs": list(plan.node_costs),
+        "candidates": [c._asdict() for c in plan.candidates],
+        "shares": [s._asdict() for s in plan.shares],
+        "notes": list(plan.notes),
+    }
+
+
+def plan_from_json(text: str) -> Plan:
+    """Read a plan back, or say why the text is not one."""
+    try:
+        value = json.loads(text)
+        if value["weft_plan"] != VERSION:
+            raise QueryError(
+                f"the plan has version {value['weft_plan']}, this weft reads version {VERSION}",
+                hint="plan again with this version",
+            )
+        statistics = dict(value["statistics"])
+        statistics["lateness_us"] = tuple(statistics["lateness_us"])
+        return Plan(
+            nodes_from_json(value["nodes"]),
+            value["planner"],
+            value["engine"],
+            value["model"],
+            value["unit"],
+            tuple(value["node_costs"]),
+            tuple(Candidate(**c) for c in value["candidates"]),
+            Statistics(**statistics),
+            tuple(Share(**s) for s in value["shares"]),
+            tuple(value["notes"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, ImportError) as reason:
+        raise QueryError(
+            f"the text is not a plan of weft: {type(reason).__name__}: {reason}",
+            hint="write plans with plan.explain('json')",
+        ) from None

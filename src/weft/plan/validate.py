@@ -1,0 +1,156 @@
+"""Named invariants of plans; the portfolio checks every proposal against them."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from weft.aggregates import Partial, decompose
+from weft.errors import InternalError
+from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.techniques import TECHNIQUES
+from weft.window import CumulatingWindow, Edges, PeriodicWindow, Window
+
+
+def validate(nodes: tuple[Node, ...]) -> None:
+    """Raise InternalError with the invariant's name unless the nodes are a legal plan."""
+    seen: set[Node] = set()
+    for node in nodes:
+        _require(all(i in seen for i in node.inputs), "inputs-come-first", node)
+        _require(node not in seen, "each-node-once", node)
+        match node:
+            case Scan() | Join():
+                pass
+            case Slice():
+                _check_slice(node)
+            case Roll():
+                _check_roll(node)
+            case Emit():
+                _check_emit(node)
+            case _:
+                assert_never(node)
+        seen.add(node)
+    read = {i for node in nodes for i in node.inputs}
+    for node in nodes:
+        _require(isinstance(node, Emit) or node in read, "nothing-is-computed-in-vain", node)
+
+
+def _require(holds: bool, invariant: str, node: Node) -> None:
+    if not holds:
+        what = f"{type(node).__name__} {getattr(node, 'window', getattr(node, 'query', ''))}"
+        raise InternalError(f"plan breaks the invariant {invariant} at {what.strip()}")
+
+
+def _check_slice(node: Slice) -> None:
+    _require(bool(node.edges.classes or node.edges.windows), "slices-have-edges", node)
+    _require(not any(p.laws().holistic for p in node.partials), "holistic-is-not-sliced", node)
+    if isinstance(node.input, Slice):
+        finer = node.input
+        _require(node.keys == finer.keys, "same-keys-as-the-feeder", node)
+        _require(set(node.partials) <= set(finer.partials), "partials-come-from-the-feeder", node)
+        cut = all(finer.edges.contains(c) for c in node.edges.classes)
+        _require(
+            cut and set(node.edges.windows) <= set(finer.edges.windows), "edges-are-coarser", node
+        )
+
+
+def _check_roll(node: Roll) -> None:
+    known = node.technique in (FOLD, PICK, STAIR) or node.technique in TECHNIQUES
+    _require(known, "technique-is-known", node)
+    for partial in node.partials:
+        if node.technique in TECHNIQUES:
+            # A float sum loses `invertible`; engines check again when they know the types.
+            missing = partial.laws(exact=True).missing(TECHNIQUES[node.technique].needs)
+            _require(not missing, "technique-is-legal", node)
+    for feeder in node.inputs:
+        if isinstance(feeder, Scan):
+            _require(node.technique == FOLD, "events-are-folded", node)
+            continue
+        _require(feeder.keys == node.keys, "same-keys-as-the-feeder", node)
+        _require(set(node.partials) <= set(feeder.partials), "partials-come-from-the-feeder", node)
+        if isinstance(feeder, Slice):
+            if node.technique != STAIR:
+                _require(cuts(feeder.edges, node.window), "slices-end-at-the-window", node)
+        elif node.technique == STAIR:
+            _check_stair(node)
+        else:
+            _check_feeder(node, feeder)
+
+
+def _check_feeder(node: Roll, feeder: Roll) -> None:
+    inner, outer = feeder.window, node.window
+    if not isinstance(inner, PeriodicWindow) or not isinstance(outer, PeriodicWindow):
+        _require(inner == outer, "only-periodic-windows-feed-windows", node)
+        return
+    if node.technique == PICK:
+        _require(inner.reuses(outer), "picked-instances-exist", node)
+        return
+    _require(not any(p.laws().holistic for p in node.partials), "holistic-is-not-combined", node)
+    if not inner.tiles(outer):
+        _require(inner.covers(outer), "feeder-covers-the-window", node)
+        _require(_idempotent(node.partials), "overlap-needs-idempotence", node)
+
+
+def _check_stair(node: Roll) -> None:
+    inner, slices = node.inputs
+    legal = (
+        isinstance(inner, Roll)
+        and isinstance(slices, Slice)
+        and isinstance(inner.window, PeriodicWindow)
+        and isinstance(node.window, PeriodicWindow)
+        and encloses(inner.window, node.window)
+        and cuts_begin(slices.edges, node.window)
+        and cuts_begin(slices.edges, inner.window)
+    )
+    _require(legal, "stair-encloses-its-step", node)
+
+
+def _check_emit(node: Emit) -> None:
+    available = {p for feeder in node.inputs for p in feeder.partials}
+    needed = decompose(call for _, call in node.outputs)
+    _require(set(needed) <= available, "results-have-their-partials", node)
+    _require(len({i.keys for i in node.inputs}) == 1, "same-keys-as-the-feeder", node)
+    windows = {i.window for i in node.inputs if isinstance(i, Roll)}
+    _require(len(windows) <= 1, "one-window-per-emit", node)
+
+
+def encloses(inner: PeriodicWindow, outer: PeriodicWindow) -> bool:
+    """True when every instance of `outer` ends where an instance of the shorter `inner` ends.
+
+    >>> from weft.window import PeriodicWindow
+    >>> encloses(PeriodicWindow(4, 2), PeriodicWindow(12, 4))
+    True
+    """
+    ends_apart = (outer.offset_us + outer.range_us) - (inner.offset_us + inner.range_us)
+    return (
+        inner.range_us < outer.range_us
+        and outer.slide_us % inner.slide_us == 0
+        and ends_apart % inner.slide_us == 0
+    )
+
+
+def cuts_begin(edges: Edges, window: Window) -> bool:
+    """True when slices are cut wherever an instance of the window begins."""
+    if isinstance(window, PeriodicWindow):
+        return edges.contains((window.offset_us, window.slide_us))
+    if isinstance(window, CumulatingWindow):
+        return edges.contains((0, window.range_us))
+    return window in edges.windows
+
+
+def cuts(edges: Edges, window: Window) -> bool:
+    """True when instances of the window are whole numbers of slices.
+
+    With begins-only slicing a window ends inside the newest slice, which the engine reads open.
+    """
+    if not cuts_begin(edges, window):
+        return False
+    if isinstance(window, PeriodicWindow):
+        end = ((window.offset_us + window.range_us) % window.slide_us, window.slide_us)
+        return edges.slicing == "begins" or edges.contains(end)
+    if isinstance(window, CumulatingWindow):
+        return edges.contains((0, window.step_us))
+    return True
+
+
+def _idempotent(partials: tuple[Partial, ...]) -> bool:
+    return all(p.laws().idempotent for p in partials)
