@@ -17,6 +17,44 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
+# What SQL may call inside keys, filters and arguments: the functions every engine computes alike.
+# Operators, CASE, LIKE, IN, BETWEEN and IS NULL are always there.
+SCALAR_FUNCTIONS = (
+    "abs",
+    "cast",
+    "ceil",
+    "ceiling",
+    "coalesce",
+    "concat",
+    "day",
+    "exp",
+    "floor",
+    "greatest",
+    "hour",
+    "if",
+    "ifnull",
+    "least",
+    "length",
+    "ln",
+    "lower",
+    "minute",
+    "mod",
+    "month",
+    "nullif",
+    "nvl",
+    "power",
+    "quarter",
+    "round",
+    "second",
+    "sign",
+    "sqrt",
+    "substr",
+    "substring",
+    "trim",
+    "upper",
+    "year",
+)
+
 
 @lru_cache(maxsize=65536)
 def canonical(text: str) -> str:
@@ -31,7 +69,7 @@ def canonical(text: str) -> str:
     """
     if _PLAIN.match(text):
         return text
-    return tree(text).sql(dialect="spark")
+    return tree(text).sql(dialect="spark", comments=False)
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from weft.errors import QueryError
 from weft.generate import draws, options
@@ -36,6 +35,7 @@ ID_LEAD = 10
 # Hot ids change once in this many: all hot bids go to one auction for a hundred auctions.
 HOT_SPAN = 100
 
+_HORIZON_EVENTS = IN_FLIGHT_AUCTIONS * EPOCH_EVENTS // AUCTIONS_PER_EPOCH
 _SHUFFLE_STEP = 953
 _AVERAGE_BYTES = {"person": 200, "auction": 500, "bid": 100}
 # The benchmark does not count these towards the size of a bid: they alone would fill it.
@@ -157,7 +157,8 @@ def nexmark(
             hint=f"use {events.disorder_group + 1}",
         )
     # Auctions expire beyond the last event, by at most twice the time of 100 more auctions.
-    draws.check_span(rows + disorder_group + 4 * _HORIZON_EVENTS, rate, events.start_us)
+    spare_rows = disorder_group + 4 * _HORIZON_EVENTS
+    draws.check_span(rows, rate, events.start_us, spare_rows)
 
     event = np.arange(events.rows, dtype=np.int64)
     slot = event % EPOCH_EVENTS
@@ -166,9 +167,6 @@ def nexmark(
         "auction": _auctions(events, event[(slot >= 1) & (slot <= AUCTIONS_PER_EPOCH)]),
         "bid": _bids(events, event[slot > AUCTIONS_PER_EPOCH]),
     }
-
-
-_HORIZON_EVENTS = IN_FLIGHT_AUCTIONS * EPOCH_EVENTS // AUCTIONS_PER_EPOCH
 
 
 def _people(events: _Stream, event: Ints) -> pa.Table:
@@ -307,7 +305,7 @@ def _padded(events: _Stream, table: str, columns: dict[str, Column]) -> pa.Table
     taken = np.zeros(len(columns["date_time"]), dtype=np.int64)
     for name in columns.keys() - _UNCOUNTED:
         is_text = pa.types.is_string(columns[name].type)
-        taken += pc.call_function("binary_length", [columns[name]]).to_numpy() if is_text else 8
+        taken += draws.byte_lengths(columns[name]) if is_text else 8
     lacking = (
         np.maximum(_AVERAGE_BYTES[table] - taken, 0) if events.padding else np.zeros_like(taken)
     )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # A set that is one table is known by that table's name.
 _ONLY_TABLE = {"sensors": "readings", "trace": "connections"}
 
+_COMMON = ("rows", "seed")
+
 SETS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {"nexmark": nexmark, "sensors": sensors, "trace": trace}
 )
@@ -43,6 +45,3 @@ def generate(name: str, rows: int, seed: int, **options: Any) -> dict[str, pa.Ta
         known(f"option of {name}", option, accepted)
     made = make(rows, seed, **options)
     return made if isinstance(made, dict) else {_ONLY_TABLE[name]: made}
-
-
-_COMMON = ("rows", "seed")

@@ -112,7 +112,7 @@ def trace(
     skew = options.non_negative("skew", skew)
     start_us = options.start_us(start)
     # Twice the expected span: the sum of the random gaps stays below it but for tiny sets.
-    draws.check_span(2 * rows + 100, rate, start_us)
+    draws.check_span(rows, rate, start_us, spare_rows=rows + 100)
 
     gaps = stream(seed, "trace.ts").standard_exponential(rows)
     ts_us = start_us + np.floor(np.cumsum(gaps) * (SECOND / rate)).astype(np.int64)
@@ -120,7 +120,7 @@ def trace(
     state = draws.weighted(stream(seed, "trace.state"), rows, [s.share for s in _STATES])
     source, destination = _ends(seed, rows, hosts, skew)
     seconds = _heavy(seed, "trace.duration", protocol, [p.seconds for p in _PROTOCOLS])
-    seconds = np.round(np.minimum(seconds, _LONGEST_SECONDS), 6)
+    seconds = np.minimum(seconds, _LONGEST_SECONDS).round(6)
     sent = _heavy(seed, "trace.bytes_sent", protocol, [p.sent for p in _PROTOCOLS])
     received = _heavy(seed, "trace.bytes_received", protocol, [p.received for p in _PROTOCOLS])
 

@@ -50,12 +50,13 @@ def steady_us(positions: Ints, rate: float) -> Ints:
     >>> steady_us(np.arange(4), rate=3.0).tolist()
     [0, 333333, 666666, 1000000]
     """
-    elapsed_us: Ints = np.floor(positions * (SECOND / rate)).astype(np.int64)
+    # Multiplied first: the product is exact, so whole seconds do not lose a microsecond.
+    elapsed_us: Ints = np.floor(positions * float(SECOND) / rate).astype(np.int64)
     return elapsed_us
 
 
-def check_span(rows: int, rate: float, start_us: int) -> None:
-    """Refuse a set whose last event would lie beyond the calendar.
+def check_span(rows: int, rate: float, start_us: int, spare_rows: int = 0) -> None:
+    """Refuse a set whose last event, and the time of `spare_rows` more, lies beyond the calendar.
 
     >>> check_span(1000, 1.0, 0)
     >>> check_span(1000, 1e-12, 0)
@@ -63,7 +64,7 @@ def check_span(rows: int, rate: float, start_us: int) -> None:
     weft.errors.QueryError: 1000 rows at 1e-12 a second do not fit between 1 and 9999 AD
     hint: raise the rate, or move the start
     """
-    if abs(start_us) > _LAST_US or start_us + rows * (SECOND / rate) > _LAST_US:
+    if abs(start_us) > _LAST_US or start_us + (rows + spare_rows) * (SECOND / rate) > _LAST_US:
         raise QueryError(
             f"{rows} rows at {rate:g} a second do not fit between 1 and 9999 AD",
             hint="raise the rate, or move the start",
@@ -129,14 +130,21 @@ def pick(names: list[str], codes: Ints) -> Column:
     >>> pick(["ok", "fault"], np.array([0, 0, 1])).to_pylist()
     ['ok', 'ok', 'fault']
     """
-    encoded = [name.encode() for name in names]
-    ends = np.cumsum([0, *map(len, encoded)])
-    dictionary = _strings(ends, np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    dictionary = _spelled(names)
     chunks = [
         dictionary.take(numbers(codes[at : at + CHUNK_ROWS]))
         for at in range(0, len(codes), CHUNK_ROWS)
     ]
     return pa.chunked_array(chunks, type=pa.string())
+
+
+def literal(text: str) -> Any:
+    """Wrap one string for Arrow's functions.
+
+    >>> literal("null")
+    <pyarrow.StringScalar: 'null'>
+    """
+    return _spelled([text])[0]
 
 
 def concat(*pieces: Column | str) -> Column:
@@ -145,8 +153,20 @@ def concat(*pieces: Column | str) -> Column:
     >>> concat("<", pa.array(["a", None]), ">").to_pylist()
     ['<a>', None]
     """
-    parts = [pa.scalar(piece) if isinstance(piece, str) else piece for piece in pieces]
-    return pc.call_function("binary_join_element_wise", [*parts, pa.scalar("")])
+    parts = [literal(piece) if isinstance(piece, str) else piece for piece in pieces]
+    return pc.call_function("binary_join_element_wise", [*parts, literal("")])
+
+
+def byte_lengths(strings: Column) -> Ints:
+    """Count the bytes of each string of a column without NULLs.
+
+    >>> byte_lengths(pick(["", "auction"], np.array([1, 0, 1]))).tolist()
+    [7, 0, 7]
+    """
+    # Through the buffers, because `to_numpy` of a chunked column loads pandas too.
+    lengths = [pc.binary_length(chunk) for chunk in strings.chunks]
+    views = [np.frombuffer(part.buffers()[1], dtype=np.int32, count=len(part)) for part in lengths]
+    return np.concatenate([np.empty(0, dtype=np.int64), *views])
 
 
 def letters(random: np.random.Generator, lengths: Ints) -> Column:
@@ -181,10 +201,16 @@ def digits(random: np.random.Generator, rows: int, groups: int) -> Column:
 
 
 def _fixed_width(kind: pa.DataType, values: Ints | Floats, missing: Bools | None) -> Column:
-    # From buffers, because `pa.array` loads pandas, which takes longer than the rest.
+    # From buffers, because `pa.array` and `pa.scalar` load pandas: slower than all the rest.
     valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little").data)
     content = pa.py_buffer(np.ascontiguousarray(values).data)
     return pa.Array.from_buffers(kind, len(values), [valid, content])
+
+
+def _spelled(names: list[str]) -> Column:
+    encoded = [name.encode() for name in names]
+    ends = np.cumsum([0, *map(len, encoded)])
+    return _strings(ends, np.frombuffer(b"".join(encoded), dtype=np.uint8))
 
 
 def _strings(offsets: Ints, characters: npt.NDArray[np.uint8]) -> Column:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.errors import UnsupportedError
-from weft.generate.draws import Column, concat
+from weft.generate.draws import Column, concat, literal
 
 # Enough rows to make the work per row vanish, few enough to stay in the cache of one core.
 _BATCH_ROWS = 1 << 16
@@ -57,7 +57,7 @@ def _rendered(name: str, column: Column) -> Column:
             f"column {name!r} of type {kind} cannot be written as json",
             hint="write parquet, or cast the column to a number, string, boolean or timestamp",
         )
-    return pc.fill_null(text, "null")
+    return pc.fill_null(text, literal("null"))
 
 
 def iso_8601(column: Column) -> Column:
@@ -76,7 +76,10 @@ def _number(column: Column) -> Column:
     # Without the fraction a reader that guesses types would take 21.0 for an integer.
     is_bare = pc.match_substring_regex(text, r"^-?\d+$")
     text = pc.if_else(is_bare, concat(text, ".0"), text)
-    return pc.if_else(pc.is_finite(column), text, _quoted(_spark_spelling(column)))
+    is_finite = pc.is_finite(column)
+    if pc.all(is_finite).as_py() in (True, None):
+        return text
+    return pc.if_else(is_finite, text, _quoted(_spark_spelling(column)))
 
 
 def _spark_spelling(column: Column) -> Column:

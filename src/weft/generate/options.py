@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from difflib import get_close_matches
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from weft.errors import QueryError
@@ -115,7 +116,7 @@ _LARGEST = 1.7976931348623157e308
 
 
 def _between(name: str, value: float, least: float, most: float, hint: str) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
     # Written so that NaN, which is neither above nor below anything, is refused too.
     if not (is_number and least <= value <= most):
         raise QueryError(f"{name} cannot be {value!r}", hint=hint)

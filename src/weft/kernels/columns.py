@@ -1,7 +1,8 @@
 """Partials in columns: one array for a scalar partial, a tuple of arrays for a partial of fields.
 
-A kernel never looks inside: `load(columns, slot)` gives a scalar or a tuple, `store` takes one.
-The number of fields is part of the type, so the compiled access to a scalar is one plain load.
+A kernel never looks inside: `load(column, i)` gives a scalar or a tuple, `store` takes one. Input
+and output are 1-D; the partials a window keeps are 2-D, [key, slot], read and written by `get` and
+`put`. The number of fields is part of the type, so access to a scalar compiles to one plain load.
 The Python bodies run as they are when numba is switched off.
 """
 
@@ -19,97 +20,136 @@ Columns: TypeAlias = Any  # an array, or a tuple with one array per field
 Compiled: TypeAlias = Callable[..., Any] | None
 
 
-def load(columns: Columns, slot: int) -> Partial:
-    """Read the partial in `slot`; on keyed columns `slot` is a key and the answer its row."""
+def load(columns: Columns, i: int) -> Partial:
+    """Read partial `i` of 1-D columns."""
     if isinstance(columns, tuple):
-        return tuple(column[slot] for column in columns)
-    return columns[slot]
+        return tuple(column[i] for column in columns)
+    return columns[i]
 
 
-def store(columns: Columns, slot: int, partial: Partial) -> None:
-    """Write `partial` into `slot`."""
+def store(columns: Columns, i: int, partial: Partial) -> None:
+    """Write partial `i` of 1-D columns."""
     if isinstance(columns, tuple):
         for column, field in zip(columns, partial, strict=True):
-            column[slot] = field
+            column[i] = field
     else:
-        columns[slot] = partial
+        columns[i] = partial
+
+
+def get(columns: Columns, key: int, slot: int) -> Partial:
+    """Read one slot of one key."""
+    if isinstance(columns, tuple):
+        return tuple(column[key, slot] for column in columns)
+    return columns[key, slot]
+
+
+def put(columns: Columns, key: int, slot: int, partial: Partial) -> None:
+    """Write one slot of one key."""
+    if isinstance(columns, tuple):
+        for column, field in zip(columns, partial, strict=True):
+            column[key, slot] = field
+    else:
+        columns[key, slot] = partial
 
 
 def length(columns: Columns) -> int:
-    """Count the slots; for keyed columns, the keys."""
+    """Count the partials of 1-D columns."""
     return len(columns[0] if isinstance(columns, tuple) else columns)
 
 
-def scratch(columns: Columns, size: int) -> Columns:
-    """Allocate `size` slots of the same fields as `columns`, not initialised."""
-    if isinstance(columns, tuple):
-        return tuple(np.empty(size, column.dtype) for column in columns)
-    return np.empty(size, columns.dtype)
+def mask(columns: Columns) -> int:
+    """Turn a position into a slot: `position & mask`; rings have a power of two of slots."""
+    slots: int = (columns[0] if isinstance(columns, tuple) else columns).shape[1]
+    return slots - 1
 
 
-def _fields(columns: types.Type) -> int:
-    return columns.count if isinstance(columns, types.BaseTuple) else 0
-
-
-# A slot is never negative. Told so by the unsigned type, numba leaves out the test for an index
+# No index here is negative. Told so by the unsigned type, numba leaves out the test for an index
 # that counts from the end, which costs as much as a combine.
 
 
+def _fields(columns: types.Type) -> int:
+    return columns.count if isinstance(columns, types.BaseTuple) else 1
+
+
 @overload(load, strict=False)
-def _load(columns: types.Type, slot: types.Type) -> Compiled:
-    def load_pair(columns: Columns, slot: int) -> Partial:
-        at = np.uint64(slot)
+def _load(columns: types.Type, i: types.Type) -> Compiled:
+    def load_pair(columns: Columns, i: int) -> Partial:
+        at = np.uint64(i)
         return columns[0][at], columns[1][at]
 
-    def load_triple(columns: Columns, slot: int) -> Partial:
-        at = np.uint64(slot)
+    def load_triple(columns: Columns, i: int) -> Partial:
+        at = np.uint64(i)
         return columns[0][at], columns[1][at], columns[2][at]
 
-    if not _fields(columns):
-        return lambda columns, slot: columns[np.uint64(slot)]
-    return {2: load_pair, 3: load_triple}.get(_fields(columns))
+    def load_scalar(columns: Columns, i: int) -> Partial:
+        return columns[np.uint64(i)]
+
+    return {1: load_scalar, 2: load_pair, 3: load_triple}.get(_fields(columns))
 
 
 @overload(store, strict=False)
-def _store(columns: types.Type, slot: types.Type, partial: types.Type) -> Compiled:
-    def store_scalar(columns: Columns, slot: int, partial: Partial) -> None:
-        columns[np.uint64(slot)] = partial
+def _store(columns: types.Type, i: types.Type, partial: types.Type) -> Compiled:
+    def store_scalar(columns: Columns, i: int, partial: Partial) -> None:
+        columns[np.uint64(i)] = partial
 
-    def store_pair(columns: Columns, slot: int, partial: Partial) -> None:
-        at = np.uint64(slot)
+    def store_pair(columns: Columns, i: int, partial: Partial) -> None:
+        at = np.uint64(i)
         columns[0][at] = partial[0]
         columns[1][at] = partial[1]
 
-    def store_triple(columns: Columns, slot: int, partial: Partial) -> None:
-        at = np.uint64(slot)
+    def store_triple(columns: Columns, i: int, partial: Partial) -> None:
+        at = np.uint64(i)
         columns[0][at] = partial[0]
         columns[1][at] = partial[1]
         columns[2][at] = partial[2]
 
-    return {0: store_scalar, 2: store_pair, 3: store_triple}.get(_fields(columns))
+    return {1: store_scalar, 2: store_pair, 3: store_triple}.get(_fields(columns))
+
+
+@overload(get, strict=False)
+def _get(columns: types.Type, key: types.Type, slot: types.Type) -> Compiled:
+    def get_scalar(columns: Columns, key: int, slot: int) -> Partial:
+        return columns[np.uint64(key), np.uint64(slot)]
+
+    def get_pair(columns: Columns, key: int, slot: int) -> Partial:
+        at = np.uint64(key), np.uint64(slot)
+        return columns[0][at], columns[1][at]
+
+    def get_triple(columns: Columns, key: int, slot: int) -> Partial:
+        at = np.uint64(key), np.uint64(slot)
+        return columns[0][at], columns[1][at], columns[2][at]
+
+    return {1: get_scalar, 2: get_pair, 3: get_triple}.get(_fields(columns))
+
+
+@overload(put, strict=False)
+def _put(columns: types.Type, key: types.Type, slot: types.Type, partial: types.Type) -> Compiled:
+    def put_scalar(columns: Columns, key: int, slot: int, partial: Partial) -> None:
+        columns[np.uint64(key), np.uint64(slot)] = partial
+
+    def put_pair(columns: Columns, key: int, slot: int, partial: Partial) -> None:
+        at = np.uint64(key), np.uint64(slot)
+        columns[0][at] = partial[0]
+        columns[1][at] = partial[1]
+
+    def put_triple(columns: Columns, key: int, slot: int, partial: Partial) -> None:
+        at = np.uint64(key), np.uint64(slot)
+        columns[0][at] = partial[0]
+        columns[1][at] = partial[1]
+        columns[2][at] = partial[2]
+
+    return {1: put_scalar, 2: put_pair, 3: put_triple}.get(_fields(columns))
 
 
 @overload(length, strict=False)
 def _length(columns: types.Type) -> Compiled:
-    if _fields(columns):
+    if _fields(columns) > 1:
         return lambda columns: len(columns[0])
     return lambda columns: len(columns)
 
 
-@overload(scratch, strict=False)
-def _scratch(columns: types.Type, size: types.Type) -> Compiled:
-    match _fields(columns):
-        case 0:
-            return lambda columns, size: np.empty(size, columns.dtype)
-        case 2:
-            return lambda columns, size: (
-                np.empty(size, columns[0].dtype),
-                np.empty(size, columns[1].dtype),
-            )
-        case 3:
-            return lambda columns, size: (
-                np.empty(size, columns[0].dtype),
-                np.empty(size, columns[1].dtype),
-                np.empty(size, columns[2].dtype),
-            )
-    return None
+@overload(mask, strict=False)
+def _mask(columns: types.Type) -> Compiled:
+    if _fields(columns) > 1:
+        return lambda columns: columns[0].shape[1] - 1
+    return lambda columns: columns.shape[1] - 1

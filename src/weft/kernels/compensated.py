@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from weft.aggregates.laws import Laws
 from weft.kernels.operations import Operation
+from weft.kernels.parallel import unlocked
 
 Pair = tuple[float, float]
 
@@ -24,16 +25,19 @@ class CompensatedSum(NamedTuple):
     identity: Pair = (0.0, 0.0)
 
     def combine(op, a: Pair, b: Pair) -> Pair:
+        """Add two pairs."""
         total = a[0] + b[0]
         part = total - a[0]
         return total, a[1] + b[1] + ((a[0] - (total - part)) + (b[0] - part))
 
     def extend(op, a: Pair, b: float) -> Pair:
+        """Add one value to a pair."""
         total = a[0] + b
         part = total - a[0]
         return total, a[1] + ((a[0] - (total - part)) + (b - part))
 
     def same(op, a: Pair, b: Pair) -> bool:
+        """Tell whether two pairs are equal, field by field."""
         return a[0] == b[0] and a[1] == b[1]
 
 
@@ -53,4 +57,16 @@ def rounded(
     >>> rounded(np.array([1e16, np.inf]), np.array([4.0, np.nan])).tolist()
     [1.0000000000000004e+16, inf]
     """
-    return np.where(np.isfinite(totals), totals + np.nan_to_num(corrections), totals)
+    out = np.empty_like(totals)
+    _round(totals, corrections, out)
+    return out
+
+
+@unlocked
+def _round(
+    totals: npt.NDArray[np.float64],
+    corrections: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+) -> None:
+    for i in range(totals.size):
+        out[i] = totals[i] + corrections[i] if np.isfinite(totals[i]) else totals[i]

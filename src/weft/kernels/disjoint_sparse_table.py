@@ -10,21 +10,24 @@ ends of a range differ names the level whose middle lies between them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from weft.kernels.columns import Columns, length, load, store
-from weft.kernels.operations import Operation
 from weft.kernels.parallel import unlocked
 from weft.kernels.sparse_table import bit_length
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from weft.kernels.operations import Operation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisjointSparseTable:
     """Prefixes and suffixes around the middles of all blocks, level after level.
 
+    >>> import numpy as np
     >>> from weft.kernels.operations import SUM_INT64
     >>> table = DisjointSparseTable.of([6, 1, 5, 2, 8, 3, 7, 4], SUM_INT64)
     >>> table.query(np.array([0, 1, 5]), np.array([3, 8, 5])).tolist()

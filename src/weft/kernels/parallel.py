@@ -6,27 +6,22 @@ pool that does not survive the fork of a Spark worker, and a second compilation 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from numba import njit
 
 from weft.kernels.compiled import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 def unlocked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile `function` as `kernel` does, and release the interpreter lock while it runs.
-
-    >>> @unlocked
-    ... def twice(x: int) -> int:
-    ...     return 2 * x
-    >>> twice(21)
-    42
-    """
+    """Compile `function` as `kernel` does, and release the interpreter lock while it runs."""
     kernel(function)  # gives the function the name under which its compilation is kept on disk
     compiled: Callable[Parameters, Result] = njit(cache=True, nogil=True)(function)
     return compiled

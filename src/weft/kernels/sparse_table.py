@@ -7,15 +7,17 @@ which may overlap: hence idempotent. N * log2(N) combines to build, one per answ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.errors import UnsupportedError
 from weft.kernels.columns import Columns, length, load, store
-from weft.kernels.operations import Operation
 from weft.kernels.parallel import unlocked
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 
 @unlocked

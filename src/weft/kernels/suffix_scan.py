@@ -6,14 +6,16 @@ whatever their number. Needs an associative combine and keeps order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, length, load, store
-from weft.kernels.operations import Operation
 from weft.kernels.parallel import unlocked
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 
 def suffixes(
@@ -27,7 +29,8 @@ def suffixes(
     A size that reaches back beyond the first partial takes what there is.
 
     >>> from weft.kernels.operations import SUM_INT64
-    >>> suffixes([6, 1, 5, 2, 8, 3, 7, 4], np.array([4, 8]), np.array([4, 2, 8]), SUM_INT64).tolist()
+    >>> values = [6, 1, 5, 2, 8, 3, 7, 4]
+    >>> suffixes(values, np.array([4, 8]), np.array([4, 2, 8]), SUM_INT64).tolist()
     [[14, 7, 14], [22, 11, 36]]
     """
     columns = operation.as_columns(values)

@@ -15,125 +15,145 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.kernels.columns import Columns, Partial, length, load, scratch, store
+from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
 from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
 
-FRONT, MIDDLE, END = 0, 1, 2  # positions in `at`, absolute: slot = position & (slots - 1)
+FRONT, MIDDLE, END = 0, 1, 2  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of one window, or with a leading axis of many keys."""
+    """The arrays of the windows of all keys; the first axis is the key."""
 
-    ring: Columns
-    back: Columns
-    at: npt.NDArray[np.int64]
+    ring: Columns  # [key, slot]
+    back: Columns  # [key, 1]
+    at: npt.NDArray[np.int64]  # [key, 3]
 
 
-def new(operation: Operation, capacity: int, *keys: int) -> State:
-    """Allocate an empty window for up to `capacity` partials, for each key if there are any."""
-    slots = power_of_two(capacity)
+def new(operation: Operation, capacity: int, keys: int = 1) -> State:
+    """Allocate an empty window for up to `capacity` partials for each key."""
     return State(
-        operation.columns(*keys, slots),
-        operation.columns(*keys, 1),
-        np.zeros((*keys, 3), np.int64),
+        operation.columns(keys, power_of_two(capacity)),
+        operation.columns(keys, 1),
+        np.zeros((keys, 3), np.int64),
     )
 
 
 @kernel
-def size(state: State) -> int:
-    return state.at[END] - state.at[FRONT]
+def size(state: State, key: int) -> int:
+    return state.at[key, END] - state.at[key, FRONT]
 
 
 @kernel
-def insert(op: Any, state: State, value: Partial) -> None:
-    end = state.at[END]
-    store(state.ring, end & (length(state.ring) - 1), value)
-    store(state.back, 0, op.combine(load(state.back, 0), value))
-    state.at[END] = end + 1
+def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    put(state.ring, key, state.at[key, END] & mask(state.ring), value)
+    put(state.back, key, 0, op.combine(get(state.back, key, 0), value))
+    state.at[key, END] += 1
 
 
 @kernel
-def evict(op: Any, state: State) -> None:
-    if state.at[FRONT] == state.at[MIDDLE]:
-        _flip(op, state)
-    state.at[FRONT] += 1
+def evict(op: Any, state: State, key: int) -> None:
+    if state.at[key, FRONT] == state.at[key, MIDDLE]:
+        flip(op, state, key)
+    state.at[key, FRONT] += 1
 
 
 @kernel
-def _flip(op: Any, state: State) -> None:
-    mask = length(state.ring) - 1
+def flip(op: Any, state: State, key: int) -> None:
+    ring, slots = state.ring, mask(state.ring)
     suffix = op.identity
-    for position in range(state.at[END] - 1, state.at[FRONT] - 1, -1):
-        suffix = op.combine(load(state.ring, position & mask), suffix)
-        store(state.ring, position & mask, suffix)
-    state.at[MIDDLE] = state.at[END]
-    store(state.back, 0, op.identity)
+    for position in range(state.at[key, END] - 1, state.at[key, FRONT] - 1, -1):
+        suffix = op.combine(get(ring, key, position & slots), suffix)
+        put(ring, key, position & slots, suffix)
+    state.at[key, MIDDLE] = state.at[key, END]
+    put(state.back, key, 0, op.identity)
 
 
 @kernel
-def query(op: Any, state: State) -> Partial:
+def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
+    """Drop the oldest `count`; values that leave before they are flipped are never combined."""
+    state.at[key, FRONT] += count
+    if state.at[key, FRONT] > state.at[key, MIDDLE]:
+        flip(op, state, key)
+
+
+@kernel
+def query(op: Any, state: State, key: int) -> Partial:
     front = op.identity
-    if state.at[FRONT] < state.at[MIDDLE]:
-        front = load(state.ring, state.at[FRONT] & (length(state.ring) - 1))
-    return op.combine(front, load(state.back, 0))
+    if state.at[key, FRONT] < state.at[key, MIDDLE]:
+        front = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))
+    return op.combine(front, get(state.back, key, 0))
 
 
 @kernel
-def _slide_one(op: Any, state: State, values: Columns, i: int, n: int, out: Columns) -> None:
-    if state.at[END] - state.at[FRONT] >= n:
-        evict(op, state)
-    insert(op, state, load(values, i))
-    store(out, i, query(op, state))
+def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    if state.at[key, END] - state.at[key, FRONT] >= n:
+        evict(op, state, key)
+    insert(op, state, key, value)
+    return query(op, state, key)
 
 
 @kernel
-def slide(op: Any, state: State, values: Columns, n: int, out: Columns) -> None:
-    total = length(values)
-    i = 0
-    while i < total and (state.at[END] - state.at[FRONT] < n or state.at[FRONT] < state.at[MIDDLE]):
-        _slide_one(op, state, values, i, n, out)
+def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    at, total, i = state.at, length(values), 0
+    while i < total and (at[key, END] - at[key, FRONT] < n or at[key, FRONT] < at[key, MIDDLE]):
+        store(out, i, slide_one(op, state, key, load(values, i), n))
         i += 1
     if total - i >= n:
-        i = _whole_cycles(op, state, values, i, n, out)
+        i = _whole_cycles(op, state, key, values, i, n, out)
     while i < total:
-        _slide_one(op, state, values, i, n, out)
+        store(out, i, slide_one(op, state, key, load(values, i), n))
         i += 1
 
 
 @kernel
-def _whole_cycles(op: Any, state: State, values: Columns, i: int, n: int, out: Columns) -> int:
-    """Run whole cycles of n slides on the input itself; the window is full, its front empty."""
-    mask = length(state.ring) - 1
-    front = scratch(values, n)
-    for j in range(n):
-        store(front, j, load(state.ring, (state.at[FRONT] + j) & mask))
-    _suffixes(op, front, 0, n, front)
-    back = op.identity
-    while True:
-        back = op.identity
-        for j in range(n - 1):
-            back = op.combine(back, load(values, i + j))
-            store(out, i + j, op.combine(load(front, j + 1), back))
+def _whole_cycles(
+    op: Any, state: State, key: int, values: Columns, i: int, n: int, out: Columns
+) -> int:
+    """Run whole cycles of n slides on the input itself, from a full window with no front.
+
+    The suffixes that a cycle needs wait in the places of its own answers: slide j reads place
+    j + 1 and then overwrites place j.
+    """
+    ring, slots, first = state.ring, mask(state.ring), state.at[key, FRONT]
+    suffix = op.identity
+    for j in range(n - 1, -1, -1):
+        suffix = op.combine(get(ring, key, (first + j) & slots), suffix)
+        store(out, i + j, suffix)
+    while i + 2 * n <= length(values):
+        _cycle_and_flip(op, values, i, n, out)
         i += n
-        back = op.combine(back, load(values, i - 1))
-        store(out, i - 1, back)
-        if i + n > length(values):
-            break
-        _suffixes(op, values, i - n, n, front)
+    back = op.identity
+    for j in range(i, i + n - 1):
+        back = op.combine(back, load(values, j))
+        store(out, j, op.combine(load(out, j + 1), back))
+    i += n
+    back = op.combine(back, load(values, i - 1))
+    store(out, i - 1, back)
     for j in range(n):
-        store(state.ring, j & mask, load(values, i - n + j))
-    store(state.back, 0, back)
-    state.at[FRONT] = 0
-    state.at[MIDDLE] = 0
-    state.at[END] = n
+        put(ring, key, (first + j) & slots, load(values, i - n + j))
+    put(state.back, key, 0, back)
     return i
 
 
 @kernel
-def _suffixes(op: Any, values: Columns, start: int, n: int, front: Columns) -> None:
-    suffix = op.identity
-    for j in range(n - 1, -1, -1):
-        suffix = op.combine(load(values, start + j), suffix)
-        store(front, j, suffix)
+def _cycle_and_flip(op: Any, values: Columns, i: int, n: int, out: Columns) -> None:
+    """Answer n slides and flip for the next n; the two scans fill each other's waits."""
+    back, suffix = op.identity, op.identity
+    newest = i + n - 1
+    for j in range(n - 1):
+        back = op.combine(back, load(values, i + j))
+        store(out, i + j, op.combine(load(out, i + j + 1), back))
+        suffix = op.combine(load(values, newest - j), suffix)
+        store(out, newest + n - j, suffix)
+    store(out, newest, op.combine(back, load(values, newest)))
+    store(out, i + n, op.combine(load(values, i), suffix))
+
+
+@kernel
+def slide_keyed(
+    op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
+) -> None:
+    for i in range(len(keys)):
+        store(out, i, slide_one(op, state, keys[i], load(values, i), n))

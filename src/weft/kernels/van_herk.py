@@ -10,12 +10,14 @@ a prefix of the next; both are running aggregates. Needs an associative combine 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import InternalError
-from weft.kernels.columns import Columns, length, load, scratch, store
-from weft.kernels.operations import Operation
+from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.parallel import unlocked
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 
 def slide(values: Any, width: int, operation: Operation) -> Columns:
@@ -30,14 +32,13 @@ def slide(values: Any, width: int, operation: Operation) -> Columns:
     columns = operation.as_columns(values)
     out = operation.columns(max(length(columns) - width + 1, 0))
     if length(out):
-        _slide(operation.algebra, columns, width, out)
+        _slide(operation.algebra, columns, width, operation.columns(width), out)
     return out
 
 
 @unlocked
-def _slide(op: Any, values: Columns, width: int, out: Columns) -> None:
+def _slide(op: Any, values: Columns, width: int, suffix: Columns, out: Columns) -> None:
     answers = length(out)
-    suffix = scratch(values, width)
     prefix = load(values, 0)
     for i in range(1, width):
         prefix = op.combine(prefix, load(values, i))

@@ -118,19 +118,35 @@ def scopes_of(
         if isinstance(query, Query):
             key = (query.source, query.time, query.where, query.keys)
             found.setdefault(key, []).append(query)
-    return tuple(_scope(queries, exact_columns or {}) for queries in found.values())
+    scans = _scans(workload)
+    return tuple(_scope(queries, scans, exact_columns or {}) for queries in found.values())
 
 
-def _scope(queries: list[Query], exact_columns: Mapping[str, frozenset[str]]) -> Scope:
+def _scans(workload: Workload) -> dict[tuple[object, ...], Scan]:
+    """One scan for all scopes that keep the same events, whatever their keys: one read."""
+    readers: dict[tuple[object, ...], list[Query]] = {}
+    for query in workload.queries:
+        if isinstance(query, Query):
+            readers.setdefault((query.source, query.time, query.where), []).append(query)
+    return {
+        events: Scan(
+            queries[0].source,
+            queries[0].time,
+            queries[0].where,
+            tuple(sorted({c for q in queries for c in q.inputs})),
+            any(q.needs_whole_events for q in queries),
+        )
+        for events, queries in readers.items()
+    }
+
+
+def _scope(
+    queries: list[Query],
+    scans: Mapping[tuple[object, ...], Scan],
+    exact_columns: Mapping[str, frozenset[str]],
+) -> Scope:
     first = queries[0]
-    columns = tuple(sorted({c for q in queries for c in q.inputs}))
-    scan = Scan(
-        first.source,
-        first.time,
-        first.where,
-        columns,
-        any(q.needs_whole_events for q in queries),
-    )
+    scan = scans[first.source, first.time, first.where]
     demands = tuple(
         Demand(q.name, label, window, q.aggs, q.window_columns)
         for q in queries

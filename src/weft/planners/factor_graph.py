@@ -89,15 +89,16 @@ class SharingGraph:
 
         A factor that is not chosen costs nothing.
         """
-        alive = [True] * self.wanted_count + [False] * (len(self.windows) - self.wanted_count)
-        active = list(range(self.wanted_count))
+        n = self.wanted_count
+        alive = [False] * len(self.windows)
+        active = list(range(n))
         for factor in chosen:
             alive[factor] = True
             active.append(factor)
         price = [0.0] * len(self.windows)
         for v in active:
             for cost, p in self.feeders[v]:
-                if p == EVENTS or alive[p]:
+                if p < n or alive[p]:
                     price[v] = cost
                     break
         return sum(price), price

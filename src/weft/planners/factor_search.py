@@ -9,13 +9,13 @@ bound gets through. It starts at Algorithm 1, so it is never worse.
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from weft.errors import InternalError, QueryError
 from weft.planners.factor_candidates import Relation, factor_candidates
 from weft.planners.factor_exact import branch_and_bound, solve_milp
-from weft.planners.factor_graph import EVENTS, FactorPlan, SharingGraph, sharing_graph
+from weft.planners.factor_graph import FactorPlan, SharingGraph, sharing_graph
+from weft.planners.factor_local import SAME, local_search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 Effort = Literal["none", "local", "default", "exact"]
 
-_RESTARTS = 6
-# Nodes of the search tree spent on the proof; a node takes about 20 microseconds.
-_PROOF_NODES = 300
-# Costs closer than this, relatively, are the same cost summed in another order.
-_SAME = 1e-12
+# Random restarts, worth their time only where the proof does not get through.
+_KICKS = 4
+# Work spent on a proof: arcs looked at, over all nodes of the search tree.
+_PROOF_ARCS = 8_000
 
 
 def search_factors(
@@ -61,10 +60,9 @@ def search_factors(
         return min_cost_graph(wanted, cost, relation, published=published)
     candidates = factor_candidates(wanted, relation, published=published)
     graph = sharing_graph(wanted, candidates, cost, relation, published=published)
-    chosen = local_search(graph, restarts=_RESTARTS, seed=seed)
-    plan = _prove(graph, chosen, effort)
+    plan = _choose(graph, effort, seed)
     bound = graph.settle(())[0]
-    if plan.cost > bound * (1 + _SAME):
+    if plan.cost > bound * (1 + SAME):
         raise InternalError(f"factor search found {plan.cost}, the plan without factors {bound}")
     return plan
 
@@ -91,78 +89,16 @@ def min_cost_graph(
     return graph.plan((), "no factors", exact=True)
 
 
-def _prove(graph: SharingGraph, chosen: frozenset[int], effort: Effort) -> FactorPlan:
-    """Improve `chosen` to a proven optimum as far as `effort` goes."""
+def _choose(graph: SharingGraph, effort: Effort, seed: int) -> FactorPlan:
+    """Choose factors, and prove the choice the best as far as `effort` goes."""
+    chosen = local_search(graph)
     if effort == "local":
         return graph.plan(chosen, "local search", exact=False)
-    best, proven = branch_and_bound(graph, chosen, node_limit=_PROOF_NODES)
-    if proven or effort == "default":
-        method = "branch and bound" if proven else "local search"
-        return graph.plan(best, method, exact=proven)
-    return graph.plan(solve_milp(graph), "integer program", exact=True)
-
-
-def local_search(graph: SharingGraph, *, restarts: int, seed: int) -> frozenset[int]:
-    """Choose factors by adding, dropping and swapping one at a time, from several starts.
-
-    The first start is the empty choice; the others are the best choice so far with some factors
-    dropped and some added at random, but the same ones for the same `seed`.
-    """
-    rng = Random(seed)
-    best = _descend(graph, set())
-    best_cost = graph.settle(best)[0]
-    pool = list(graph.candidates)
-    for _ in range(restarts if len(pool) > 1 else 0):
-        kicked = {f for f in sorted(best) if rng.random() < 0.7}
-        kicked.update(rng.sample(pool, min(2, len(pool))))
-        found = _descend(graph, kicked)
-        found_cost = graph.settle(found)[0]
-        if found_cost < best_cost * (1 - _SAME):
-            best, best_cost = found, found_cost
-    return frozenset(best)
-
-
-def _descend(graph: SharingGraph, chosen: set[int]) -> set[int]:
-    """Take improving moves until there is none."""
-    total, price = graph.settle(chosen)
-    while True:
-        gain, factor = _best_addition(graph, chosen, price)
-        if gain > total * _SAME:
-            chosen = chosen | {factor}
-            total, price = graph.settle(chosen)
-            continue
-        for dropped in sorted(chosen):
-            rest = chosen - {dropped}
-            rest_total, rest_price = graph.settle(rest)
-            gain, factor = _best_addition(graph, rest, rest_price)
-            if rest_total - max(gain, 0.0) < total * (1 - _SAME):
-                chosen = rest | {factor} if gain > 0 else rest
-                total, price = graph.settle(chosen)
-                break
-        else:
-            return chosen
-
-
-def _best_addition(
-    graph: SharingGraph, chosen: set[int], price: Sequence[float]
-) -> tuple[float, int]:
-    """Find the factor whose addition lowers the cost most, and by how much."""
-    wanted_count, feeders, readers = graph.wanted_count, graph.feeders, graph.readers
-    best_gain, best = 0.0, EVENTS
-    for factor in graph.candidates:
-        if factor in chosen:
-            continue
-        gain = 0.0
-        for v, cost in readers[factor]:
-            saved = price[v] - cost
-            if saved > 0.0:
-                gain += saved
-        if gain <= best_gain:
-            continue
-        for cost, p in feeders[factor]:
-            if p < wanted_count or p in chosen:
-                gain -= cost
-                break
-        if gain > best_gain:
-            best_gain, best = gain, factor
-    return best_gain, best
+    node_limit = 4 + _PROOF_ARCS // sum(map(len, graph.feeders))
+    chosen, proven = branch_and_bound(graph, chosen, node_limit=node_limit)
+    if proven:
+        return graph.plan(chosen, "branch and bound", exact=True)
+    if effort == "exact":
+        return graph.plan(solve_milp(graph), "integer program", exact=True)
+    chosen = local_search(graph, start=chosen, kicks=_KICKS, seed=seed)
+    return graph.plan(chosen, "local search", exact=False)

@@ -1,0 +1,208 @@
+"""Run one entry: check every answer, then time the contenders side by side and judge the bars."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from statistics import median
+from time import perf_counter
+from typing import Any, assert_never
+
+from weft.bench.frame import (
+    Bar,
+    Case,
+    Cell,
+    Column,
+    Entry,
+    Outcome,
+    Race,
+    Row,
+    Runner,
+    Sheet,
+    Spread,
+    Status,
+    Table,
+    Verdict,
+    missing,
+)
+
+# A shorter measurement is mostly the clock and the call; such a runner is called several times.
+_LEAST_SECONDS = 0.01
+_AT_FULL_SIZE = "holds at full size only"
+
+Rounds = Mapping[str, list[float]]  # seconds of each contender, round by round
+
+
+def run_entry(entry: Entry, *, quick: bool) -> Outcome:
+    """Run an entry and judge it; figures are left out when an answer is wrong."""
+    start = perf_counter()
+    match entry:
+        case Race():
+            outcome = _run_race(entry, quick=quick)
+        case Table():
+            outcome = _run_table(entry, quick=quick)
+        case _:
+            assert_never(entry)
+    return _with_seconds(outcome, perf_counter() - start)
+
+
+def _with_seconds(outcome: Outcome, seconds: float) -> Outcome:
+    from dataclasses import replace
+
+    return replace(outcome, seconds=seconds)
+
+
+def _run_race(race: Race, *, quick: bool) -> Outcome:
+    absent = {name: missing(c.needs) for name, c in race.contenders.items()}
+    present = [name for name, reason in absent.items() if not reason]
+    notes = tuple(f"{name} skipped: {reason}" for name, reason in absent.items() if reason)
+    if len(present) < 2:
+        return Outcome(race.name, race.question, "skipped", notes=notes)
+    rows: list[Row] = []
+    verdicts: list[Verdict] = []
+    for case in race.quick if quick else race.full:
+        rounds, wrong = _time_case(race, case, present)
+        if wrong:
+            return Outcome(race.name, race.question, "wrong", notes=(*notes, *wrong))
+        rows.extend(_rows_of(race, case, rounds))
+        verdicts.extend(
+            _judge_bar(bar, case, rounds, absent, quick=quick)
+            for bar in race.bars
+            if fnmatchcase(case.label, bar.cases)
+        )
+    return Outcome(
+        race.name,
+        race.question,
+        _status(verdicts),
+        _columns_of(race),
+        tuple(rows),
+        tuple(verdicts),
+        notes,
+        race.panels(tuple(rows)) if race.panels else (),
+    )
+
+
+def _time_case(race: Race, case: Case, present: list[str]) -> tuple[Rounds, tuple[str, ...]]:
+    """Check each contender's answer, then time all of them in turn, round after round."""
+    inputs = race.inputs(**case.arguments)
+    expected = race.expected(inputs)
+    runners = {name: race.contenders[name].start(inputs) for name in present}
+    calls: dict[str, int] = {}
+    for name, runner in runners.items():
+        if difference := race.same(expected, runner()):
+            return {}, (f"{name}, {case.label}: {difference}",)
+        calls[name] = _calls_needed(runner)
+    rounds: dict[str, list[float]] = {name: [] for name in present}
+    answers: dict[str, Any] = {}
+    for number in range(race.rounds):
+        # Each round starts with another contender, so that no one always follows the same one.
+        turn = number % len(present)
+        for name in present[turn:] + present[:turn]:
+            seconds, answers[name] = _timed(runners[name], calls[name])
+            rounds[name].append(seconds)
+    # A runner that spoils its inputs is right the first time only.
+    wrong = tuple(
+        f"{name}, {case.label}, after {race.rounds} rounds: {difference}"
+        for name, answer in answers.items()
+        if (difference := race.same(expected, answer))
+    )
+    return rounds, wrong
+
+
+def _calls_needed(runner: Runner) -> int:
+    seconds, _ = _timed(runner, 1)
+    return max(1, round(_LEAST_SECONDS / max(seconds, 1e-9)))
+
+
+def _timed(runner: Runner, calls: int) -> tuple[float, Any]:
+    """Time the mean of some calls; the collector of cycles runs before and not within."""
+    answer = None
+    gc.collect()
+    gc.disable()
+    try:
+        start = perf_counter()
+        for _ in range(calls):
+            answer = runner()
+        seconds = (perf_counter() - start) / calls
+    finally:
+        gc.enable()
+    return seconds, answer
+
+
+def _ratios(faster: list[float], slower: list[float]) -> Spread:
+    return Spread.of(s / f for f, s in zip(faster, slower, strict=True))
+
+
+def _columns_of(race: Race) -> tuple[Column, ...]:
+    figures = [Column("case"), Column("contender"), Column(f"speed / {race.baseline}")]
+    if any(case.items for case in race.full):
+        figures.append(Column(f"million {race.item}s/s", ".4g"))
+    return (*figures, Column("seconds", ".3g"))
+
+
+def _rows_of(race: Race, case: Case, rounds: Rounds) -> list[Row]:
+    baseline = rounds.get(race.baseline)
+    rows = []
+    for name, seconds in rounds.items():
+        row: dict[str, Cell] = {"case": case.label, "contender": name}
+        row[f"speed / {race.baseline}"] = _ratios(seconds, baseline) if baseline else None
+        if case.items:
+            row[f"million {race.item}s/s"] = case.items / median(seconds) / 1e6
+        row["seconds"] = median(seconds)
+        rows.append(row)
+    return rows
+
+
+def _judge_bar(
+    bar: Bar, case: Case, rounds: Rounds, absent: Mapping[str, str], *, quick: bool
+) -> Verdict:
+    reason = absent[bar.faster] or absent[bar.slower]
+    if reason:
+        return Verdict(str(bar), case.label, None, "not judged", reason)
+    ratio = _ratios(rounds[bar.faster], rounds[bar.slower])
+    if quick and not bar.at_quick:
+        return Verdict(str(bar), case.label, ratio, "not judged", _AT_FULL_SIZE)
+    judgement = "met" if ratio.median >= bar.at_least else "missed"
+    return Verdict(str(bar), case.label, ratio, judgement)
+
+
+def _run_table(table: Table, *, quick: bool) -> Outcome:
+    if reason := missing(table.needs):
+        return Outcome(table.name, table.question, "skipped", notes=(f"skipped: {reason}",))
+    sheet = table.compute(quick)
+    if sheet.wrong:
+        return Outcome(table.name, table.question, "wrong", notes=sheet.wrong)
+    verdicts = _judge_limits(table, sheet, quick=quick)
+    return Outcome(
+        table.name,
+        table.question,
+        _status(verdicts),
+        table.columns,
+        sheet.rows,
+        tuple(verdicts),
+        sheet.notes,
+        sheet.panels,
+    )
+
+
+def _judge_limits(table: Table, sheet: Sheet, *, quick: bool) -> list[Verdict]:
+    verdicts = []
+    for limit in table.limits:
+        for row in filter(limit.meant, sheet.rows):
+            cell = row.get(limit.column)
+            value = cell.median if isinstance(cell, Spread) else cell
+            where = str(next(iter(row.values())))
+            if quick and not limit.at_quick:
+                verdict = Verdict(str(limit), where, cell, "not judged", _AT_FULL_SIZE)
+            elif not isinstance(value, int | float):
+                verdict = Verdict(str(limit), where, cell, "not judged", "has no figure")
+            else:
+                judgement = "met" if limit.met(value) else "missed"
+                verdict = Verdict(str(limit), where, cell, judgement)
+            verdicts.append(verdict)
+    return verdicts
+
+
+def _status(verdicts: list[Verdict]) -> Status:
+    return "missed" if any(v.judgement == "missed" for v in verdicts) else "ok"

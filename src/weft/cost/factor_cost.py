@@ -1,0 +1,139 @@
+"""What a window costs from events and from a feeder: the two prices the factor search compares.
+
+`PaperCost` counts as Wu et al., "Factor Windows" (arXiv:2008.12379), to reproduce their figures.
+`RateCost` charges per microsecond and knows keys, so it needs no common period and does not
+favour overlapping windows. Any other model with the two methods of `FactorCost` fits as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import expm1, lcm, log1p
+from typing import TYPE_CHECKING, Protocol
+
+from weft.errors import QueryError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weft.window.periodic import PeriodicWindow
+
+# Beyond it a sum of costs leaves the floating-point numbers.
+_LONGEST_PERIOD_US = 10**280
+
+
+class FactorCost(Protocol):
+    """Prices one operator, its own constant included; a plan costs the sum over its operators.
+
+    A price is finite, not negative and depends on the arguments alone.
+    """
+
+    def from_events(self, window: PeriodicWindow) -> float:
+        """Price of folding every event into each instance of `window` that holds it."""
+        ...
+
+    def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow) -> float:
+        """Price of computing `window` from the partials of `feeder`, which must serve it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PaperCost:
+    """Counts the inputs of each window in one common period R, the least common multiple of ranges.
+
+    A window has n = 1 + (R - r) / s instances in the period; each reads eta * r events or the
+    M = 1 + (r - r') / s' instances of its feeder it covers. Where r is no multiple of s, n is
+    rounded down: the number of instances that lie wholly in the period. Offsets are not counted.
+
+    >>> from weft.window.periodic import PeriodicWindow
+    >>> wanted = [PeriodicWindow(r, r) for r in (20, 30, 40)]
+    >>> cost = PaperCost.of(wanted)
+    >>> [cost.from_events(w) for w in wanted], cost.from_feeder(wanted[2], wanted[0])
+    ([120.0, 120.0, 120.0], 6.0)
+    """
+
+    period_us: int
+    events_per_us: float = 1.0
+
+    @classmethod
+    def of(cls, windows: Iterable[PeriodicWindow], events_per_us: float = 1.0) -> PaperCost:
+        """Count over the period after which all of `windows` end together."""
+        period_us = lcm(*(window.range_us for window in windows))
+        if period_us > _LONGEST_PERIOD_US:
+            raise UnsupportedError(
+                "the ranges of these windows have no common period that can be counted in",
+                hint="use the rate model, which needs no period",
+            )
+        return cls(period_us, events_per_us)
+
+    def instances(self, window: PeriodicWindow) -> int:
+        """Count the instances of `window` that lie wholly in one period."""
+        return 1 + (self.period_us - window.range_us) // window.slide_us
+
+    def from_events(self, window: PeriodicWindow) -> float:
+        """Count the events read in one period: n * eta * r."""
+        return self.instances(window) * self.events_per_us * window.range_us
+
+    def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow) -> float:
+        """Count the feeder instances read in one period: n * M."""
+        return float(self.instances(window) * feeder.multiplier(window))
+
+
+@dataclass(frozen=True, slots=True)
+class RateCost:
+    """Charges per microsecond: every event read, every row of a feeder read, every operator.
+
+    A feeder instance is one row per key that occurs in it, so sharing pays less the more keys
+    there are: `keys` many of equal weight leave D = K * (1 - (1 - 1/K)**x) rows of x events.
+    Three tumbling windows, one event per unit, as they are and with a factor window of 10:
+
+    >>> from weft.window.periodic import PeriodicWindow
+    >>> ten, *wanted = [PeriodicWindow(r, r) for r in (10, 20, 30, 40)]
+    >>> for keys in (1, 10):
+    ...     cost = RateCost(events_per_us=1.0, keys=keys)
+    ...     alone = sum(map(cost.from_events, wanted))
+    ...     shared = cost.from_events(ten) + sum(cost.from_feeder(w, ten) for w in wanted[:2])
+    ...     shared += cost.from_feeder(wanted[2], wanted[0])
+    ...     print(round(120 * alone, 1), round(120 * shared, 1))
+    360.0 150.0
+    360.0 329.0
+    """
+
+    events_per_us: float
+    keys: float = 1.0
+    per_event: float = 1.0
+    per_row: float = 1.0
+    per_operator: float = 0.0
+    _log_miss: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.keys < 1 or self.events_per_us <= 0:
+            raise QueryError(
+                f"{self.keys} keys at {self.events_per_us} events per microsecond leave no events",
+                hint="give at least one key and a rate greater than zero",
+            )
+        # ln(1 - 1/K), the chance in logarithms that an event misses a given key.
+        log_miss = log1p(-1 / self.keys) if self.keys > 1 else float("-inf")
+        object.__setattr__(self, "_log_miss", log_miss)
+
+    def rows(self, window: PeriodicWindow) -> float:
+        """Expect the rows of one instance: the keys that occur in it.
+
+        >>> from weft.window.periodic import PeriodicWindow
+        >>> round(RateCost(events_per_us=1.0, keys=10).rows(PeriodicWindow(10, 10)), 3)
+        6.513
+        """
+        events = self.events_per_us * window.range_us
+        # An instance that expects less than one event cannot expect more rows than events.
+        return min(events, -self.keys * expm1(events * self._log_miss))
+
+    def from_events(self, window: PeriodicWindow) -> float:
+        """Charge each event once for every instance that holds it."""
+        events_per_us = self.events_per_us * window.range_us / window.slide_us
+        return self.per_operator + self.per_event * events_per_us
+
+    def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow) -> float:
+        """Charge each row of the feeder once for every instance of `window` that reads it."""
+        instances_read, _ = window.reads(feeder)
+        rows_per_us = instances_read * self.rows(feeder) / window.slide_us
+        return self.per_operator + self.per_row * rows_per_us

@@ -1,0 +1,60 @@
+"""What a planner gets and gives: one function `propose(scope, context) -> Proposal`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from weft.window import PeriodicWindow, Window
+
+if TYPE_CHECKING:
+    from weft.cost.model import CostModel
+    from weft.plan import Emit, Scope
+    from weft.statistics import Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a planner may ask: statistics and prices. It decides; it does not price by itself."""
+
+    statistics: Statistics
+    model: CostModel
+
+    @property
+    def counts_as_papers_do(self) -> bool:
+        """True under the paper model: relations and formulas are the published ones."""
+        return self.model.name == "paper"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A plan for one scope, and why some windows are not shared."""
+
+    emits: tuple[Emit, ...]
+    # Why a window is not shared, where the planner knows more than its place in the plan tells.
+    reasons: dict[Window, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoProposal:
+    """A planner has nothing to offer for a scope."""
+
+    reason: str
+
+
+Planner = Callable[["Scope", Context], Proposal | NoProposal]
+
+
+def unshared_reasons(scope: Scope) -> dict[Window, str]:
+    """Say for each window that no planner of periodic windows can share, why."""
+    reasons: dict[Window, str] = {}
+    for window in scope.windows:
+        holistic = scope.holistic_partials(window)
+        if not scope.shareable_partials(window):
+            names = ", ".join(str(p.args[0]) for p in holistic)
+            reasons[window] = f"exact percentiles of {names} need every event of the window"
+        elif not isinstance(window, PeriodicWindow):
+            reasons[window] = "its instances follow the calendar or the events, not one period"
+    return reasons

@@ -1,0 +1,197 @@
+"""The portfolio: every planner proposes, every proposal is priced, the cheapest wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft.cost.model import RateModel, coefficients_of
+from weft.cost.paper import PaperModel
+from weft.errors import InternalError, QueryError, UnsupportedError
+from weft.plan import Candidate, Emit, Plan, Scope, scopes_of
+from weft.plan.nodes import topological
+from weft.plan.validate import validate
+from weft.planners import independent
+from weft.planners.base import Context, NoProposal, Planner, Proposal
+from weft.planners.shares import shares_of
+from weft.query import JoinQuery, Workload
+from weft.statistics import Statistics
+
+if TYPE_CHECKING:
+    from weft.plan import Node
+
+# In order of preference between plans of equal cost: the simpler one first.
+PLANNERS: dict[str, Planner] = {
+    "independent": independent.propose,
+}
+# Planners whose papers count operations per second, not per common period.
+_BY_RATE = frozenset({"weave", "triweave", "subsume", "slice"})
+ENGINES = ("spark", "local", "reference")
+MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One planner's answer for one scope; without a proposal the scope stays independent."""
+
+    planner: str
+    proposal: Proposal
+    nodes: tuple[Node, ...]
+    costs: tuple[float, ...]
+    refusal: str = ""
+
+    @property
+    def cost(self) -> float:
+        return sum(self.costs)
+
+
+def optimize(
+    workload: Workload,
+    planner: str = "auto",
+    engine: str = "spark",
+    statistics: Statistics | Mapping[str, Statistics] | None = None,
+    model: str | None = None,
+    *,
+    exact_columns: Mapping[str, frozenset[str]] | None = None,
+) -> Plan:
+    """Plan a workload: the cheapest plan of all planners, or the plan of the one named.
+
+    `statistics` may differ per source. `exact_columns` names, per source, the columns that hold
+    integers or decimals; it is filled in from the tables when a workload is run.
+    """
+    _check_names(workload, planner, engine, model)
+    scopes = scopes_of(workload, exact_columns)
+    names = tuple(PLANNERS) if planner == "auto" else (planner,)
+    contexts = [_context(scope, scopes, planner, engine, statistics, model) for scope in scopes]
+    trials = [
+        _trials(scope, context, names) for scope, context in zip(scopes, contexts, strict=True)
+    ]
+    chosen = [min((trial[name] for name in names), key=lambda t: t.cost) for trial in trials]
+    emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
+    nodes = topological(_in_query_order(emits, workload))
+    prices = {n: c for t in chosen for n, c in zip(t.nodes, t.costs, strict=True)}
+    costs = tuple(prices[node] for node in nodes)
+    reasons = {key: why for trial in chosen for key, why in _reasons(trial.proposal)}
+    candidates = _candidates(names, trials, chosen)
+    return Plan(
+        nodes=nodes,
+        planner=_name_of(chosen),
+        engine=engine,
+        model=contexts[0].model.name,
+        unit=contexts[0].model.unit,
+        node_costs=costs,
+        candidates=candidates,
+        statistics=contexts[0].statistics,
+        shares=shares_of(nodes, costs, scopes, [c.model for c in contexts], reasons),
+        notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes)),
+    )
+
+
+def _check_names(workload: Workload, planner: str, engine: str, model: str | None) -> None:
+    if planner != "auto" and planner not in PLANNERS:
+        raise QueryError(
+            f"unknown planner {planner!r}", hint=f"use one of auto, {', '.join(PLANNERS)}"
+        )
+    if engine not in ENGINES:
+        raise QueryError(f"unknown engine {engine!r}", hint=f"use one of {', '.join(ENGINES)}")
+    if model not in (None, "paper", "calibrated"):
+        raise QueryError(
+            f"unknown cost model {model!r}", hint="use 'calibrated' (the default) or 'paper'"
+        )
+    if not len(workload):
+        raise QueryError("the workload has no query", hint="add one with workload.add(query)")
+    for query in workload:
+        if isinstance(query, JoinQuery):
+            raise UnsupportedError(
+                f"query {query.name!r} joins {len(query.inputs)} sources, and joins are not "
+                "planned yet",
+                hint="aggregate each source in a query of its own",
+            )
+
+
+def _context(
+    scope: Scope,
+    scopes: Sequence[Scope],
+    planner: str,
+    engine: str,
+    statistics: Statistics | Mapping[str, Statistics] | None,
+    model: str | None,
+) -> Context:
+    if isinstance(statistics, Mapping):
+        statistics = statistics.get(scope.scan.source)
+    known = statistics or Statistics()
+    if model == "paper":
+        windows = [w for s in scopes for w in s.windows]
+        paper = PaperModel.of(known, windows, per_second=planner in _BY_RATE)
+        return Context(known, paper)
+    return Context(known, RateModel(coefficients_of(engine), known))
+
+
+def _trials(scope: Scope, context: Context, names: Sequence[str]) -> dict[str, _Trial]:
+    trials = {"independent": _price("independent", scope, context)}
+    for name in names:
+        if name != "independent":
+            trials[name] = _price(name, scope, context, fallback=trials["independent"])
+    return trials
+
+
+def _price(name: str, scope: Scope, context: Context, fallback: _Trial | None = None) -> _Trial:
+    proposal = PLANNERS[name](scope, context)
+    if isinstance(proposal, NoProposal):
+        if fallback is None:
+            raise InternalError(f"planner {name} has no plan: {proposal.reason}")
+        return _Trial(name, fallback.proposal, fallback.nodes, fallback.costs, proposal.reason)
+    nodes = topological(proposal.emits)
+    try:
+        validate(nodes)
+    except InternalError as error:
+        raise InternalError(f"planner {name}: {error.message}") from error
+    return _Trial(name, proposal, nodes, context.model.node_costs(nodes))
+
+
+def _in_query_order(emits: tuple[Emit, ...], workload: Workload) -> tuple[Emit, ...]:
+    place = {query.name: i for i, query in enumerate(workload.queries)}
+    return tuple(sorted(emits, key=lambda emit: place[emit.query]))
+
+
+def _reasons(proposal: Proposal) -> list[tuple[tuple[str, str], str]]:
+    return [
+        ((emit.query, emit.label), proposal.reasons[roll.window])
+        for emit in proposal.emits
+        for roll in emit.inputs[:1]
+        if proposal.reasons and getattr(roll, "window", None) in proposal.reasons
+    ]
+
+
+def _name_of(chosen: Sequence[_Trial]) -> str:
+    names = {trial.planner for trial in chosen}
+    return names.pop() if len(names) == 1 else MIXED
+
+
+def _candidates(
+    names: Sequence[str], trials: Sequence[dict[str, _Trial]], chosen: Sequence[_Trial]
+) -> tuple[Candidate, ...]:
+    """One line per planner, over all scopes; a mixture gets a line of its own."""
+    best = sum(trial.cost for trial in chosen)
+    winner = _name_of(chosen)
+    lines: list[Candidate] = []
+    for name in dict.fromkeys(("independent", *names)):
+        tried = [trial[name] for trial in trials]
+        cost = sum(trial.cost for trial in tried)
+        lines.append(Candidate(name, cost, _verdict(name, tried, cost, winner, best)))
+    if winner == MIXED:
+        mixture = ", ".join(f"{t.planner} for scope {i}" for i, t in enumerate(chosen, 1))
+        lines.append(Candidate(MIXED, best, f"chosen: {mixture}"))
+    return tuple(lines)
+
+
+def _verdict(name: str, tried: Sequence[_Trial], cost: float, winner: str, best: float) -> str:
+    refusals = dict.fromkeys(trial.refusal for trial in tried if trial.refusal)
+    if name == winner:
+        return "chosen"
+    if refusals and len(refusals) == len(tried):
+        return f"no plan of its own: {'; '.join(refusals)}"
+    if winner == "independent" and len(tried) and name != "independent" and cost == best:
+        return "the same cost, a simpler plan was taken"
+    return "the same cost" if cost == best else f"{cost / best:.3g}x the cost of the chosen plan"

@@ -1,0 +1,237 @@
+"""The cost of trees of windows and of their unions, from sums per tree and never from windows.
+
+Each tree is one row: its edges, and the few sums its overlap factor needs. The cost of a union
+with every other tree comes from one pass over the columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from weft.cost.edge_unions import edge_unions
+from weft.cost.lookups import RangeProfile
+from weft.cost.omega import TreeSums, lookup_cost, lookup_weights, overlap_factors
+from weft.planners.range_sets import RangeSets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from weft.cost.edge_unions import EdgeUnions
+    from weft.cost.omega import Mode
+    from weft.planners.weave_groups import Groups
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeModel:
+    """How a tree is costed: `overhead + edges per time unit * operations per edge`."""
+
+    technique: str
+    mode: Mode
+    overhead: float  # operations per time unit to make the slices of one more tree
+
+    def costs(self, sums: TreeSums, rates: Floats) -> Floats:
+        """Return the cost of each tree per time unit."""
+        costs: Floats = self.overhead + rates * overlap_factors(
+            self.technique, self.mode, sums, rates
+        )
+        return costs
+
+
+class Trees:
+    """Trees as rows of columns; row i of `of_groups` is group i alone."""
+
+    def __init__(
+        self,
+        model: TreeModel,
+        edges: EdgeUnions,
+        sums: TreeSums,
+        finest: Floats,
+        sets: RangeSets | None,
+        profiles: list[RangeProfile] | None,
+    ) -> None:
+        import numpy as np
+
+        self.model, self.edges, self._sums, self._finest = model, edges, sums, finest
+        self._sets, self._profiles = sets, profiles
+        at_own_rate = self.sums_at(edges.rates)
+        self._lookups = at_own_rate.lookups + np.zeros(len(finest))
+        self.costs = model.costs(at_own_rate, edges.rates)
+
+    @classmethod
+    def of_groups(cls, model: TreeModel, groups: Groups) -> Trees:
+        """Make one tree of each group of windows."""
+        import numpy as np
+
+        order, starts = groups.order, groups.starts
+        ranges = groups.windows.ranges[order].astype(np.float64)
+        slides = groups.windows.slides[order].astype(np.float64)
+        edges = edge_unions(groups.classes)
+        sums = TreeSums(
+            queries=np.diff(starts, append=len(order)).astype(np.float64),
+            overlap=np.add.reduceat(ranges / slides, starts),
+            firings=np.add.reduceat(1 / slides, starts),
+            range_max=np.maximum.reduceat(ranges, starts),
+        )
+        sets = profiles = None
+        if model.technique == "slick_deque_inv":
+            sets = RangeSets.of_runs(groups.windows.ranges[order], starts)
+        if model.technique == "flat_fat":
+            weights = lookup_weights(model.mode, slides)
+            profiles = [
+                RangeProfile.of(r, w)
+                for r, w in zip(
+                    np.split(ranges, starts[1:]), np.split(weights, starts[1:]), strict=True
+                )
+            ]
+        return cls(model, edges, sums, edges.rates.copy(), sets, profiles)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def sums_at(self, rates: Floats) -> TreeSums:
+        """Return the sums of every row, with those that depend on the edge rate."""
+        import numpy as np
+
+        sums = self._sums
+        if self._sets is not None:
+            phases = self._phases(self.edges.rates, self._finest)
+            sums = replace(sums, running=self._sets.sizes * phases)
+        if self._profiles is not None:
+            cost = lookup_cost(self.model.mode)
+            totals = [
+                float(profile.total(rates[i : i + 1], cost)[0])
+                for i, profile in enumerate(self._profiles)
+            ]
+            sums = replace(sums, lookups=np.array(totals))
+        return sums
+
+    @property
+    def lazy(self) -> bool:
+        """True when the cost of a union is dear to settle and `join_bounds` are close to it."""
+        return self._profiles is not None
+
+    def join_costs(self, row: int, others: Trees, rows: Indices) -> Floats:
+        """Return the cost of this row united with each of the other's rows."""
+        rates = self.edges.join_rates(row, others.edges, rows)
+        return self.model.costs(self._joined_sums(row, others, rows, rates), rates)
+
+    def join_bounds(self, row: int, others: Trees, rows: Indices, below: Floats) -> Floats:
+        """Bound those costs from below; unless `lazy`, the bound is the cost.
+
+        A union that cannot cost less than `below` is given as infinity: its edges are not worth
+        counting.
+        """
+        import numpy as np
+
+        costs = np.full(len(rows), np.inf)
+        # No union has fewer edges than either tree.
+        fewest = np.maximum(self.edges.rates[row], others.edges.rates[rows])
+        kept = self._floor_costs(row, others, rows, fewest) < below
+        rows = rows[kept]
+        if len(rows) and self.lazy:
+            rates = self.edges.join_rates(row, others.edges, rows)
+            costs[kept] = self._floor_costs(row, others, rows, rates)
+        elif len(rows):
+            costs[kept] = self.join_costs(row, others, rows)
+        return costs
+
+    def assign(self, row: int, other: Trees, other_row: int) -> None:
+        """Replace one row by a row of the other."""
+        self.edges.assign(row, other.edges, other_row)
+        for mine, theirs in zip(_columns(self._sums), _columns(other._sums), strict=True):
+            mine[row] = theirs[other_row]
+        self._finest[row] = other._finest[other_row]
+        self.costs[row] = other.costs[other_row]
+        if self._sets is not None and other._sets is not None:
+            self._sets.assign(row, other._sets, other_row)
+        if self._profiles is not None and other._profiles is not None:
+            self._profiles[row] = other._profiles[other_row]
+            self._lookups[row] = other._lookups[other_row]
+
+    def unite(self, parts: Sequence[Sequence[int]]) -> Trees:
+        """Return new trees, each the union of some of these."""
+        import numpy as np
+
+        flat = np.concatenate([np.asarray(part, dtype=np.intp) for part in parts])
+        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+        sums = TreeSums(
+            queries=np.add.reduceat(self._sums.queries[flat], starts),
+            overlap=np.add.reduceat(self._sums.overlap[flat], starts),
+            firings=np.add.reduceat(self._sums.firings[flat], starts),
+            range_max=np.maximum.reduceat(self._sums.range_max[flat], starts),
+        )
+        profiles = self._profiles
+        return Trees(
+            self.model,
+            self.edges.unite(parts),
+            sums,
+            np.maximum.reduceat(self._finest[flat], starts),
+            None if self._sets is None else self._sets.unite(parts),
+            None
+            if profiles is None
+            else [RangeProfile.union([profiles[i] for i in part]) for part in parts],
+        )
+
+    def _phases(self, rates: Floats, finest: Floats) -> Floats:
+        """Running aggregates per range: two where the slices are finer than any one group's.
+
+        Then an instance spans different numbers of slices at different phases; two is what most
+        ranges have. The final plan is counted window by window.
+        """
+        import numpy as np
+
+        if self.model.mode != "exact":
+            return np.ones_like(rates)
+        return np.where(rates > finest * (1 + 1e-9), 2.0, 1.0)
+
+    def _floor_costs(self, row: int, others: Trees, rows: Indices, rates: Floats) -> Floats:
+        """Bound the costs of unions with at least these edge rates from below."""
+        import numpy as np
+
+        sums = _joined(self._sums, row, others._sums, rows)
+        if self._sets is not None and others._sets is not None:
+            sizes = np.maximum(self._sets.sizes[row], others._sets.sizes[rows])
+            sums = replace(sums, running=sizes)
+        if self._profiles is not None:
+            drop = lookup_cost(self.model.mode).largest_drop * sums.queries
+            sums = replace(sums, lookups=self._lookups[row] + others._lookups[rows] - drop)
+        return self.model.costs(sums, rates)
+
+    def _joined_sums(self, row: int, others: Trees, rows: Indices, rates: Floats) -> TreeSums:
+        import numpy as np
+
+        sums = _joined(self._sums, row, others._sums, rows)
+        if self._sets is not None and others._sets is not None:
+            finest = np.maximum(self._finest[row], others._finest[rows])
+            sizes = self._sets.join_sizes(row, others._sets, rows)
+            sums = replace(sums, running=sizes * self._phases(rates, finest))
+        if self._profiles is not None and others._profiles is not None:
+            cost = lookup_cost(self.model.mode)
+            theirs = [
+                float(others._profiles[other].total(rates[i : i + 1], cost)[0])
+                for i, other in enumerate(rows.tolist())
+            ]
+            sums = replace(sums, lookups=self._profiles[row].total(rates, cost) + np.array(theirs))
+        return sums
+
+
+def _columns(sums: TreeSums) -> tuple[Floats, ...]:
+    return sums.queries, sums.overlap, sums.firings, sums.range_max
+
+
+def _joined(mine: TreeSums, row: int, theirs: TreeSums, rows: Indices) -> TreeSums:
+    import numpy as np
+
+    return TreeSums(
+        queries=mine.queries[row] + theirs.queries[rows],
+        overlap=mine.overlap[row] + theirs.overlap[rows],
+        firings=mine.firings[row] + theirs.firings[rows],
+        range_max=np.maximum(mine.range_max[row], theirs.range_max[rows]),
+    )
