@@ -1,1 +1,80 @@
-"""Many window-aggregate queries, one shared plan, for about the price of one window."""
+"""Many window-aggregate queries, one shared plan, for about the price of one window.
+
+>>> import weft
+>>> query = weft.Query("lows", source="readings", time="ts", keys=["device"],
+...                    windows={"20m": weft.tumbling("20 minutes"), "1h": weft.tumbling("1 hour")},
+...                    aggs={"lo": weft.agg.min("temp")})
+>>> weft.Workload([query]).sources
+('readings',)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft import agg
+from weft.errors import DataError, InternalError, QueryError, UnsupportedError, WeftError
+from weft.plan import Plan
+from weft.query import JoinInput, JoinQuery, Query, Workload
+from weft.running import Report, aggregate, run, sql, verify
+from weft.statistics import Statistics
+from weft.window import (
+    UserWindow,
+    calendar,
+    counting,
+    cumulating,
+    hopping,
+    measured,
+    punctuated,
+    session,
+    tumbling,
+)
+
+if TYPE_CHECKING:
+    from weft.parsing import parse
+    from weft.planners.portfolio import optimize
+
+__version__ = "0.1.0"
+
+# Loaded when first asked for: the parser alone takes longer to import than all the rest.
+_LATER = {"parse": "weft.parsing", "optimize": "weft.planners.portfolio"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+
+__all__ = [
+    "DataError",
+    "InternalError",
+    "JoinInput",
+    "JoinQuery",
+    "Plan",
+    "Query",
+    "QueryError",
+    "Report",
+    "Statistics",
+    "UnsupportedError",
+    "UserWindow",
+    "WeftError",
+    "Workload",
+    "agg",
+    "aggregate",
+    "calendar",
+    "counting",
+    "cumulating",
+    "hopping",
+    "measured",
+    "optimize",
+    "parse",
+    "punctuated",
+    "run",
+    "session",
+    "sql",
+    "tumbling",
+    "verify",
+]

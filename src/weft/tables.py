@@ -7,6 +7,7 @@ an instant, so a column of ISO-8601 text, a day or a day and a time, is read as 
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -205,7 +206,7 @@ def _read_json(path: Path) -> pa.Table:
         # Spark writes these numbers as text, which has no place among numbers; Arrow reads words.
         for word in (b"NaN", b"Infinity", b"-Infinity"):
             content = content.replace(b':"' + word + b'"', b":" + word)
-        return _with_instants(json.read_json(pa.BufferReader(content)))
+        return _with_instants(json.read_json(BytesIO(content)))
 
 
 _READERS: Mapping[str, Callable[[Path], pa.Table]] = MappingProxyType(

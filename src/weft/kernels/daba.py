@@ -13,15 +13,17 @@ constant time" (DEBS 2017). With PI(x, y) = combine of the values x .. y-1:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, LEFT, RIGHT, GATHERED, BACK, END = range(6)  # in `at`, absolute positions
 
@@ -44,9 +46,15 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     )
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.values) + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -60,6 +68,7 @@ def _aggregate(op: Any, state: State, key: int, position: int, empty: bool) -> P
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     end = state.at[key, END]
     prefix = _aggregate(op, state, key, end - 1, state.at[key, BACK] == end)
     put(state.values, key, end & mask(state.values), value)
@@ -70,12 +79,14 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     state.at[key, FRONT] += 1
     _step(op, state, key)
 
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     front, back, end = state.at[key, FRONT], state.at[key, BACK], state.at[key, END]
     older = _aggregate(op, state, key, front, front == back)
     return op.combine(older, _aggregate(op, state, key, end - 1, back == end))
@@ -113,6 +124,7 @@ def _step(op: Any, state: State, key: int) -> None:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -121,5 +133,6 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     for i in range(length(values)):
         store(out, i, slide_one(op, state, key, load(values, i), n))

@@ -14,15 +14,17 @@ Tangwongsan, Hirzel, Schneider, "In-order sliding-window aggregation in worst-ca
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, LEFT, RIGHT, GATHERED, BACK, END = range(6)  # in `at`, absolute positions
 MIDDLE, NEWEST = 0, 1  # in `sums`
@@ -45,13 +47,20 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     )
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.ring) + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     put(state.sums, key, NEWEST, op.combine(get(state.sums, key, NEWEST), value))
     state.at[key, END] += 1
@@ -60,12 +69,14 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     state.at[key, FRONT] += 1
     _step(op, state, key)
 
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     front = op.identity
     if state.at[key, FRONT] != state.at[key, BACK]:
         front = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))
@@ -115,6 +126,7 @@ def _finished(op: Any, state: State, key: int) -> Partial:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -198,5 +210,6 @@ def _shift(
 def slide_keyed(
     op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
 ) -> None:
+    """Slide the window of `keys[i]` by `values[i]`."""
     for i in range(len(keys)):
         store(out, i, slide_one(op, state, keys[i], load(values, i), n))

@@ -97,6 +97,11 @@ class PeriodTable:
         lookup = np.searchsorted(edges - edges[0], np.arange(cells) * grain, side="right") - 1
         return cls(period, edges, grain, lookup.astype(np.int32))
 
+    @property
+    def width_us(self) -> int | None:
+        """The width of all slices, if they have the same."""
+        return self.period_us if self.edges_us.size == 1 else None
+
     def slice_of(self, times_us: npt.ArrayLike) -> Int64s:
         """Return the ordinal of the slice that holds each instant."""
         times = np.ascontiguousarray(times_us, np.int64)

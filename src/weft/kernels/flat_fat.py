@@ -7,15 +7,17 @@ grows and shrinks. Tangwongsan et al., "General incremental sliding-window aggre
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, END, COMMUTES = 0, 1, 2  # in `at`; leaf of position p is leaves + p % leaves
 
@@ -71,19 +73,27 @@ def _set_leaf(op: Any, state: State, key: int, position: int, value: Partial) ->
         node //= 2
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.tree) // 2 + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     _set_leaf(op, state, key, state.at[key, END], value)
     state.at[key, END] += 1
 
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     _set_leaf(op, state, key, state.at[key, FRONT], op.identity)
     state.at[key, FRONT] += 1
 
@@ -137,6 +147,7 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     if state.at[key, COMMUTES]:
         return get(state.tree, key, 1)
     return query_range(op, state, key, 0, state.at[key, END] - state.at[key, FRONT])
@@ -144,6 +155,7 @@ def query(op: Any, state: State, key: int) -> Partial:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     held = state.at[key, END] - state.at[key, FRONT]
     if held >= n and held == (mask(state.tree) + 1) // 2:
         replace(op, state, key, value)
@@ -156,6 +168,7 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     for i in range(length(values)):
         store(out, i, slide_one(op, state, key, load(values, i), n))
 

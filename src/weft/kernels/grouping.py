@@ -16,7 +16,7 @@ import numpy.typing as npt
 from weft.errors import DataError, InternalError
 from weft.kernels.accumulate import Groups, combine_rows, count_rows, extend_rows
 from weft.kernels.edges import PeriodTable
-from weft.kernels.grouping_dense import groups_of_ordinals, groups_of_times
+from weft.kernels.grouping_dense import Box, extent, groups_of_ordinals, groups_of_times
 from weft.kernels.grouping_hashed import groups_of_pairs
 from weft.kernels.partials import Bools, Int64s, PartialKind, Partials, operation_of
 
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from weft.kernels.columns import Columns
     from weft.kernels.slicing import Slices
 
-DENSE_ALWAYS = 1 << 16  # accumulators that are cheap to clear and scan, however few the rows
-DENSE_PER_ROW = 4  # beyond, as many per row as still beat hashing it
-MOST_ROWS = 1 << 29  # group numbers, up to DENSE_PER_ROW times the rows, are int32
+MOST_ROWS = 1 << 29  # group numbers, of which there may be four times as many, are int32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,8 +80,11 @@ class Request:
         return self.by if self.kind in ("min_by", "max_by") else self.value
 
     def __post_init__(self) -> None:
-        if self.kind != "count_rows" and self.counted is None:
-            raise InternalError(f"a request for {self.kind} lacks its column")
+        if (self.kind == "count_rows") != (self.counted is None):
+            raise InternalError(f"a request for {self.kind} has not the columns it takes")
+        carried = self.value if self.by is not None else None
+        if carried is not None and (carried.valid is not None or carried.values.dtype != np.int64):
+            raise InternalError(f"{self.kind} carries int64 without NULLs")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,72 +186,52 @@ def _kept(request: Request, rows: npt.NDArray[np.intp]) -> Request:
 def _group_events(
     times: Int64s, keys: npt.NDArray[np.integer], slices: Slices, threads: int
 ) -> Grouping:
-    if times.size == 0:
-        return _group_pairs(keys, times, threads)
-    ends = slices.slice_of(np.array([times.min(), times.max()]))
-    even = isinstance(slices, PeriodTable) and slices.edges_us.size == 1
-    shape = _dense_shape(keys, ends)
-    if not even or shape is None:
+    width = slices.width_us if isinstance(slices, PeriodTable) else None
+    if times.size == 0 or width is None:
         return _group_pairs(keys, slices.slice_of(times), threads)
-    first_key, start = int(keys.min()), int(slices.bounds(ends)[0][0])
-    width = int(np.diff(np.concatenate(slices.bounds(ends[:1])))[0])
-    groups, used = groups_of_times(keys, times, first_key, start, width, shape, threads)
-    return _dense_grouping(groups, used, first_key, int(ends[0]), shape, threads)
+    outermost = slices.slice_of(np.array(extent(times)))
+    box = Box.around(extent(keys), (int(outermost[0]), int(outermost[1])))
+    if not box.affordable(keys.size):
+        return _group_pairs(keys, slices.slice_of(times), threads)
+    origin = int(slices.bounds(outermost)[0][0])
+    return _grouping_in(box, *groups_of_times(keys, times, box, origin, width, threads), threads)
 
 
 def _group_pairs(keys: npt.NDArray[np.integer], ordinals: Int64s, threads: int) -> Grouping:
-    ends = np.array([ordinals.min(), ordinals.max()]) if ordinals.size else np.zeros(2, np.int64)
-    shape = _dense_shape(keys, ends)
-    if shape is not None:
-        first_key, first = int(keys.min()), int(ends[0])
-        groups, used = groups_of_ordinals(keys, ordinals, first_key, first, shape, threads)
-        return _dense_grouping(groups, used, first_key, first, shape, threads)
+    if keys.size:
+        box = Box.around(extent(keys), extent(ordinals))
+        if box.affordable(keys.size):
+            return _grouping_in(box, *groups_of_ordinals(keys, ordinals, box, threads), threads)
     groups, group_keys, group_ordinals = groups_of_pairs(keys, ordinals)
     order = _sorted_pairs(group_keys, group_ordinals)
     return Grouping(groups, order.size, order, group_keys[order], group_ordinals[order], threads)
+
+
+def _grouping_in(box: Box, groups: Groups, used: Bools, threads: int) -> Grouping:
+    numbers = np.flatnonzero(used)
+    keys, ordinals = np.divmod(numbers, box.slices)
+    return Grouping(
+        groups, box.size, numbers, keys + box.first_key, ordinals + box.first_slice, threads
+    )
 
 
 def _sorted_pairs(keys: Int64s, ordinals: Int64s) -> npt.NDArray[np.intp]:
     """Order by (key, slice); as one integer, which sorts several times faster, if it fits."""
     if keys.size == 0:
         return np.empty(0, np.intp)
-    first_key, first = int(keys.min()), int(ordinals.min())
-    span = int(ordinals.max()) - first + 1
-    if (int(keys.max()) - first_key + 1) * span >= 2**63:
+    box = Box.around(extent(keys), extent(ordinals))
+    if box.size >= 2**63:
         return np.lexsort((ordinals, keys))
-    return np.argsort((keys - first_key) * span + (ordinals - first))
-
-
-def _dense_shape(keys: npt.NDArray[np.integer], ends: Int64s) -> tuple[int, int] | None:
-    """Return the numbers of keys and of slices if accumulators for all pairs are affordable."""
-    if keys.size == 0:
-        return None
-    shape = int(keys.max()) - int(keys.min()) + 1, int(ends[1]) - int(ends[0]) + 1
-    return shape if shape[0] * shape[1] <= max(DENSE_ALWAYS, DENSE_PER_ROW * keys.size) else None
-
-
-def _dense_grouping(
-    groups: Groups,
-    used: Bools,
-    first_key: int,
-    first_slice: int,
-    shape: tuple[int, int],
-    threads: int,
-) -> Grouping:
-    numbers = np.flatnonzero(used)
-    keys, ordinals = np.divmod(numbers, shape[1])
-    return Grouping(groups, used.size, numbers, keys + first_key, ordinals + first_slice, threads)
+    return np.argsort((keys - box.first_key) * box.slices + (ordinals - box.first_slice))
 
 
 def _aggregate(request: Request, grouping: Grouping, times: Int64s) -> Partials:
     column, size, threads = request.counted, grouping.size, grouping.threads
     valid = None if column is None else column.valid
     groups = grouping.groups_for(valid)
-    if request.kind in ("count_rows", "count"):
-        operation = operation_of(request.kind, "int64")
+    if column is None or request.kind == "count":
         counts = count_rows(groups, size, threads)
-        return Partials(request.kind, operation, counts[grouping.numbers])
-    assert column is not None  # a Request cannot be made without
+        return Partials(request.kind, operation_of(request.kind, "int64"), counts[grouping.numbers])
     values = column.values
     if request.kind in ("moments", "product"):
         values = values.astype(np.float64, copy=False)

@@ -5,6 +5,8 @@ For a product of keys and slices that is not much larger than the number of even
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,10 @@ Groups = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 
+DENSE_ALWAYS = 1 << 16  # accumulators that are cheap to clear and scan, however few the rows
+DENSE_PER_ROW = 4  # beyond, as many per row as still beat hashing it
+
+
 @unlocked
 def extent(values: npt.NDArray[np.integer]) -> tuple[int, int]:
     """Return the least and the greatest of the values, of which there must be some, in one pass.
@@ -22,31 +28,54 @@ def extent(values: npt.NDArray[np.integer]) -> tuple[int, int]:
     >>> extent(np.array([3, 1, 2]))
     (1, 3)
     """
-    least, greatest = np.int64(values[0]), np.int64(values[0])
+    least, greatest = values[0], values[0]
     for i in range(values.size):
-        least, greatest = min(least, np.int64(values[i])), max(greatest, np.int64(values[i]))
-    return least, greatest
+        least, greatest = min(least, values[i]), max(greatest, values[i])
+    return int(least), int(greatest)
+
+
+class Box(NamedTuple):
+    """The keys and slices of a batch, all pairs of which have a number: slices of a key in a row.
+
+    >>> Box.around((3, 4), (8, 17))
+    Box(first_key=3, first_slice=8, keys=2, slices=10)
+    """
+
+    first_key: int
+    first_slice: int
+    keys: int
+    slices: int
+
+    @classmethod
+    def around(cls, keys: tuple[int, int], ordinals: tuple[int, int]) -> Box:
+        """Enclose everything between the least and the greatest key, and likewise slice."""
+        return cls(keys[0], ordinals[0], keys[1] - keys[0] + 1, ordinals[1] - ordinals[0] + 1)
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return self.keys * self.slices
+
+    def affordable(self, rows: int) -> bool:
+        """Tell whether an accumulator for every pair costs less than hashing these rows."""
+        return self.size <= max(DENSE_ALWAYS, DENSE_PER_ROW * rows)
 
 
 def groups_of_ordinals(
-    keys: npt.NDArray[np.integer],
-    ordinals: Int64s,
-    first_key: int,
-    first_slice: int,
-    shape: tuple[int, int],
-    threads: int = 1,
+    keys: npt.NDArray[np.integer], ordinals: Int64s, box: Box, threads: int = 1
 ) -> tuple[Groups, Bools]:
-    """Number the (key, slice) of each row; tell which of the keys x slices numbers occur.
+    """Number the (key, slice) of each row; tell which of the numbers occur.
 
-    >>> groups, used = groups_of_ordinals(np.array([3, 4, 4]), np.array([9, 9, 8]), 3, 8, (2, 2))
+    >>> box = Box.around((3, 4), (8, 9))
+    >>> groups, used = groups_of_ordinals(np.array([3, 4, 4]), np.array([9, 9, 8]), box)
     >>> groups.tolist(), used.tolist()
     ([1, 3, 2], [False, True, True, True])
     """
-    groups, used = np.empty(keys.size, np.int32), np.zeros(shape[0] * shape[1], np.bool_)
+    groups, used = np.empty(keys.size, np.int32), np.zeros(box.size, np.bool_)
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        _number(keys[rows], ordinals[rows], first_key, first_slice, shape[1], groups[rows], used)
+        _number(box, keys[rows], ordinals[rows], groups[rows], used)
 
     over_chunks(work, keys.size, threads)
     return groups, used
@@ -54,16 +83,10 @@ def groups_of_ordinals(
 
 @unlocked
 def _number(
-    keys: npt.NDArray[np.integer],
-    ordinals: Int64s,
-    first_key: int,
-    first_slice: int,
-    slices: int,
-    groups: Groups,
-    used: Bools,
+    box: Box, keys: npt.NDArray[np.integer], ordinals: Int64s, groups: Groups, used: Bools
 ) -> None:
     for i in range(keys.size):
-        group = (keys[i] - first_key) * slices + (ordinals[i] - first_slice)
+        group = (keys[i] - box.first_key) * box.slices + (ordinals[i] - box.first_slice)
         groups[i] = group
         used[group] = True
 
@@ -71,32 +94,23 @@ def _number(
 def groups_of_times(
     keys: npt.NDArray[np.integer],
     times: Int64s,
-    first_key: int,
-    first_start_us: int,
+    box: Box,
+    origin_us: int,
     width_us: int,
-    shape: tuple[int, int],
     threads: int = 1,
 ) -> tuple[Groups, Bools]:
-    """Number the (key, slice) of each event for slices of one width, in a single pass.
+    """Number the (key, slice) of each event for slices of one width, the first from `origin_us`.
 
-    >>> groups, used = groups_of_times(np.array([0, 1]), np.array([12, 5]), 0, 5, 5, (2, 2))
+    >>> box = Box.around((0, 1), (1, 2))
+    >>> groups, used = groups_of_times(np.array([0, 1]), np.array([12, 5]), box, 5, 5)
     >>> groups.tolist(), used.tolist()
     ([1, 2], [False, True, True, False])
     """
-    groups, used = np.empty(keys.size, np.int32), np.zeros(shape[0] * shape[1], np.bool_)
+    groups, used = np.empty(keys.size, np.int32), np.zeros(box.size, np.bool_)
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        _number_even(
-            keys[rows],
-            times[rows],
-            first_key,
-            first_start_us,
-            width_us,
-            shape[1],
-            groups[rows],
-            used,
-        )
+        _number_even(box, keys[rows], times[rows], origin_us, width_us, groups[rows], used)
 
     over_chunks(work, keys.size, threads)
     return groups, used
@@ -104,12 +118,11 @@ def groups_of_times(
 
 @unlocked
 def _number_even(
+    box: Box,
     keys: npt.NDArray[np.integer],
     times: Int64s,
-    first_key: int,
     origin: int,
     width: int,
-    slices: int,
     groups: Groups,
     used: Bools,
 ) -> None:
@@ -128,6 +141,6 @@ def _number_even(
             elif rest >= width:
                 number += 1
             start = origin + number * width
-        group = (keys[i] - first_key) * slices + number
+        group = (keys[i] - box.first_key) * box.slices + number
         groups[i] = group
         used[group] = True

@@ -6,15 +6,17 @@ The baseline that every other technique is measured against.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, END = 0, 1  # in `at`, absolute positions
 
@@ -31,29 +33,39 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     return State(operation.columns(keys, power_of_two(capacity)), np.zeros((keys, 2), np.int64))
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.ring) + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     state.at[key, END] += 1
 
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     state.at[key, FRONT] += 1
 
 
 @kernel
 def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
+    """Remove the oldest `count` partials."""
     state.at[key, FRONT] += count
 
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     return query_range(op, state, key, 0, state.at[key, END] - state.at[key, FRONT])
 
 
@@ -76,6 +88,7 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -84,6 +97,7 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     for i in range(length(values)):
         store(out, i, slide_one(op, state, key, load(values, i), n))
 

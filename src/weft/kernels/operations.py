@@ -7,7 +7,7 @@ be told from a neutral one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ import numpy.typing as npt
 from weft.aggregates.laws import Laws
 from weft.errors import DataError
 from weft.kernels import algebra
-from weft.kernels.columns import Columns, Partial
+
+if TYPE_CHECKING:
+    from weft.kernels.columns import Columns, Partial
 
 
 @dataclass(frozen=True, slots=True)

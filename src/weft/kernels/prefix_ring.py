@@ -6,15 +6,17 @@ an exact inverse, so integers and not floats: a prefix that once held 1e16 forge
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, END = 0, 1  # in `at`, absolute positions; prefix p covers the values 0 .. p-1
 
@@ -32,13 +34,20 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     return State(operation.prefix_columns(keys, slots), np.zeros((keys, 2), np.int64))
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.prefixes)
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     prefixes, slots, end = state.prefixes, mask(state.prefixes), state.at[key, END]
     put(prefixes, key, (end + 1) & slots, op.extend(get(prefixes, key, end & slots), value))
     state.at[key, END] = end + 1
@@ -46,16 +55,19 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     state.at[key, FRONT] += 1
 
 
 @kernel
 def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
+    """Remove the oldest `count` partials."""
     state.at[key, FRONT] += count
 
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     return query_range(op, state, key, 0, state.at[key, END] - state.at[key, FRONT])
 
 
@@ -76,6 +88,7 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -84,6 +97,7 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     for i in range(length(values)):
         store(out, i, slide_one(op, state, key, load(values, i), n))
 

@@ -8,15 +8,17 @@ answers every range. Of equal partials the newest stays. Shein, Chrysanthis, Lab
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, END, HEAD, TAIL = 0, 1, 2, 3  # in `at`; the deque lies at head .. tail-1
 
@@ -39,13 +41,20 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     )
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.winners) + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     winners, slots = state.winners, mask(state.winners)
     head, tail = state.at[key, HEAD], state.at[key, TAIL]
     while tail > head and op.same(op.combine(get(winners, key, (tail - 1) & slots), value), value):
@@ -58,11 +67,13 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     bulk_evict(op, state, key, 1)
 
 
 @kernel
 def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
+    """Remove the oldest `count` partials."""
     front, slots = state.at[key, FRONT] + count, mask(state.winners)
     head, tail = state.at[key, HEAD], state.at[key, TAIL]
     while head < tail and get(state.positions, key, head & slots) < front:
@@ -73,6 +84,7 @@ def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     best = op.identity
     if state.at[key, HEAD] < state.at[key, TAIL]:
         best = get(state.winners, key, state.at[key, HEAD] & mask(state.winners))
@@ -94,6 +106,7 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -102,6 +115,7 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     for i in range(length(values)):
         store(out, i, slide_one(op, state, key, load(values, i), n))
 
@@ -110,6 +124,7 @@ def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns
 def slide_keyed(
     op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
 ) -> None:
+    """Slide the window of `keys[i]` by `values[i]`."""
     for i in range(len(keys)):
         store(out, i, slide_one(op, state, keys[i], load(values, i), n))
 

@@ -7,15 +7,17 @@ leaves its rounding behind for good; `slide_drifting` exists to measure just tha
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, END = 0, 1  # in `at`, absolute positions
 
@@ -37,13 +39,20 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     )
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.ring) + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     put(state.running, key, 0, op.combine(get(state.running, key, 0), value))
     state.at[key, END] += 1
@@ -51,6 +60,7 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     oldest = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))
     put(state.running, key, 0, op.inverse(get(state.running, key, 0), oldest))
     state.at[key, FRONT] += 1
@@ -58,11 +68,13 @@ def evict(op: Any, state: State, key: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     return get(state.running, key, 0)
 
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -71,6 +83,7 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     total = length(values)
     for i in range(min(n, total)):
         store(out, i, slide_one(op, state, key, load(values, i), n))
@@ -91,6 +104,7 @@ def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns
 def slide_keyed(
     op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
 ) -> None:
+    """Slide the window of `keys[i]` by `values[i]`."""
     for i in range(len(keys)):
         store(out, i, slide_one(op, state, keys[i], load(values, i), n))
 

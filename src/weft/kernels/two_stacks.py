@@ -10,15 +10,17 @@ pair of rings, because what leaves the one enters the other at the same place:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, MIDDLE, END = 0, 1, 2  # in `at`, absolute positions
 
@@ -41,9 +43,15 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     )
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.values) + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -56,6 +64,7 @@ def _back(op: Any, state: State, key: int) -> Partial:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     slot = state.at[key, END] & mask(state.values)
     put(state.values, key, slot, value)
     put(state.aggregates, key, slot, op.combine(_back(op, state, key), value))
@@ -74,6 +83,7 @@ def _flip(op: Any, state: State, key: int) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     if state.at[key, FRONT] == state.at[key, MIDDLE]:
         _flip(op, state, key)
     state.at[key, FRONT] += 1
@@ -89,6 +99,7 @@ def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     front = op.identity
     if state.at[key, FRONT] < state.at[key, MIDDLE]:
         front = get(state.aggregates, key, state.at[key, FRONT] & mask(state.values))
@@ -97,6 +108,7 @@ def query(op: Any, state: State, key: int) -> Partial:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -105,5 +117,6 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     for i in range(length(values)):
         store(out, i, slide_one(op, state, key, load(values, i), n))

@@ -10,15 +10,17 @@ aggregation in worst-case constant time" (VLDB Journal 2021); see `docs/algorith
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.operations import Operation
 from weft.kernels.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
 
 FRONT, MIDDLE, END = 0, 1, 2  # in `at`, absolute positions
 
@@ -40,13 +42,20 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     )
 
 
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.ring) + 1
+
+
 @kernel
 def size(state: State, key: int) -> int:
-    return state.at[key, END] - state.at[key, FRONT]
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     put(state.back, key, 0, op.combine(get(state.back, key, 0), value))
     state.at[key, END] += 1
@@ -54,6 +63,7 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
     if state.at[key, FRONT] == state.at[key, MIDDLE]:
         flip(op, state, key)
     state.at[key, FRONT] += 1
@@ -61,6 +71,7 @@ def evict(op: Any, state: State, key: int) -> None:
 
 @kernel
 def flip(op: Any, state: State, key: int) -> None:
+    """Turn the whole window into front: every slot becomes a suffix aggregate."""
     ring, slots = state.ring, mask(state.ring)
     suffix = op.identity
     for position in range(state.at[key, END] - 1, state.at[key, FRONT] - 1, -1):
@@ -80,6 +91,7 @@ def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
     front = op.identity
     if state.at[key, FRONT] < state.at[key, MIDDLE]:
         front = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))
@@ -88,6 +100,7 @@ def query(op: Any, state: State, key: int) -> Partial:
 
 @kernel
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
     if state.at[key, END] - state.at[key, FRONT] >= n:
         evict(op, state, key)
     insert(op, state, key, value)
@@ -96,6 +109,7 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
 
 @kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     at, total, i = state.at, length(values), 0
     while i < total and (at[key, END] - at[key, FRONT] < n or at[key, FRONT] < at[key, MIDDLE]):
         store(out, i, slide_one(op, state, key, load(values, i), n))
@@ -155,5 +169,6 @@ def _cycle_and_flip(op: Any, values: Columns, i: int, n: int, out: Columns) -> N
 def slide_keyed(
     op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
 ) -> None:
+    """Slide the window of `keys[i]` by `values[i]`."""
     for i in range(len(keys)):
         store(out, i, slide_one(op, state, keys[i], load(values, i), n))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, assert_never
 
 from weft.errors import QueryError
-from weft.plan.nodes import Emit, Node, Scan
+from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice
+from weft.query import Query
 from weft.statistics import Statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft.window import Window
 
 Format = Literal["text", "verbose", "json", "mermaid", "html"]
 FORMATS: tuple[Format, ...] = ("text", "verbose", "json", "mermaid", "html")
@@ -67,6 +73,18 @@ class Plan:
         return tuple(node for node in self.nodes if isinstance(node, Scan))
 
     @cached_property
+    def queries(self) -> tuple[Query, ...]:
+        """The queries the plan answers, as far as engines need to know them."""
+        windows: dict[str, dict[str, Window]] = {}
+        first: dict[str, Emit] = {}
+        for emit in self.emits:
+            roll = emit.inputs[0]
+            if isinstance(roll, Roll):
+                windows.setdefault(emit.query, {})[emit.label] = roll.window
+                first.setdefault(emit.query, emit)
+        return tuple(_query(emit, windows[name]) for name, emit in first.items())
+
+    @cached_property
     def fingerprint(self) -> str:
         """A short name of what the plan computes and how; the same in every process."""
         from weft.plan.serialize import nodes_to_json
@@ -94,9 +112,49 @@ class Plan:
 
         return plan_to_json(self)
 
+    def with_times(self, times: Mapping[str, str]) -> Plan:
+        """Return the plan with the time columns of its sources filled in where they are unknown."""
+        made: dict[Node, Any] = {}
+        for node in self.nodes:
+            made[node] = _with_time(node, times, made)
+        return replace(self, nodes=tuple(made.values()))
+
     @staticmethod
     def from_json(text: str) -> Plan:
         """Read a plan that `explain("json")` wrote; custom aggregates must be defined before."""
         from weft.plan.serialize import plan_from_json
 
         return plan_from_json(text)
+
+
+def _query(emit: Emit, windows: dict[str, Window]) -> Query:
+    below: Node = emit
+    while not isinstance(below, Scan):
+        below = below.inputs[0]
+    return Query(
+        emit.query,
+        source=below.source,
+        time=below.time,
+        keys=dict(emit.keys),
+        where=below.where,
+        windows=windows,
+        aggs=dict(emit.outputs),
+        window_columns=emit.window_columns,
+    )
+
+
+def _with_time(node: Node, times: Mapping[str, str], made: Mapping[Node, Any]) -> Node:
+    match node:
+        case Scan():
+            return replace(node, time=node.time or times.get(node.source))
+        case Slice():
+            return replace(node, input=made[node.input])
+        case Join():
+            sides = tuple(replace(side, input=made[side.input]) for side in node.sides)
+            return replace(node, sides=sides)
+        case Roll():
+            return replace(node, inputs=tuple(made[i] for i in node.inputs))
+        case Emit():
+            return replace(node, inputs=tuple(made[i] for i in node.inputs))
+        case _:
+            assert_never(node)

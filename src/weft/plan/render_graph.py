@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice
 from weft.plan.render_words import (
     counted,
+    cuts_text,
     edges_text,
     factor_windows,
     keys_text,
@@ -23,7 +24,7 @@ from weft.plan.render_words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from weft.plan.plan import Plan
 
@@ -41,7 +42,7 @@ class Box:
     subtitle: str
     cost: float
     details: tuple[str, ...]
-    leaf: bool = False  # feeds nothing that is drawn
+    windows: tuple[str, ...] = ()  # all that the box stands for, if it is windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +63,52 @@ class Graph:
     note: str = ""
 
 
-def drawing(plan: Plan, most_boxes: int) -> Graph:
-    """Draw the plan with at most so many boxes.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a drawing may show before it is thinned out."""
+
+    boxes: int
+    results: int  # drawn as boxes of their own
+    columns: int  # with results among them
+
+
+def drawing(plan: Plan, limits: Limits) -> Graph:
+    """Draw the plan within the limits.
 
     A plan that is too large first loses the boxes of its results, which move into the boxes of
-    their windows; then windows with the same feeder that feed nobody become one box; then the
-    tail is left out, and the note says so.
+    their windows; then windows with the same feeder that feed nobody become one box, level by
+    level; and if that is not enough the tail is left out. The note says what was done.
     """
-    graph = _whole(plan) if len(plan.nodes) <= most_boxes else None
-    if graph is None:
-        graph = _without_results(plan)
-        if len(graph.boxes) > most_boxes:
-            graph = _grouped(graph)
+    most_boxes = limits.boxes
+    if (
+        len(plan.nodes) <= most_boxes
+        and len(plan.emits) <= limits.results
+        and _depth(plan) <= limits.columns
+    ):
+        return _whole(plan)
+    graph = _without_results(plan)
+    note = f"{counted(len(plan.emits), 'result')} drawn inside their windows"
+    if len(graph.boxes) > most_boxes:
+        note += "; windows that feed nobody else are drawn as one box per feeder"
+    while len(graph.boxes) > most_boxes:
+        smaller = _grouped(graph)
+        if len(smaller.boxes) == len(graph.boxes):
+            smaller = _absorbed(graph)
+        if len(smaller.boxes) == len(graph.boxes):
+            break
+        graph = smaller
+    rest = len(graph.boxes) - most_boxes
+    if rest > 0:
         graph = _cut(graph, most_boxes)
-    return graph
+        note += f"; {counted(rest, 'more node')} not drawn"
+    return replace(graph, note=note)
+
+
+def _depth(plan: Plan) -> int:
+    depth: dict[Node, int] = {}
+    for node in plan.nodes:
+        depth[node] = 1 + max((depth[feeder] for feeder in node.inputs), default=0)
+    return max(depth.values(), default=0)
 
 
 def _whole(plan: Plan) -> Graph:
@@ -86,7 +119,7 @@ def _whole(plan: Plan) -> Graph:
     for i, emit in enumerate(plan.emits):
         details = (title(emit), outputs_text(emit, None), f"columns {listing(emit.columns, None)}")
         named = f"{printable(emit.query)} · {printable(emit.label)}"
-        boxes.append(Box(f"e{i}", "result", named, outputs_text(emit), costs[emit], details, True))
+        boxes.append(Box(f"e{i}", "result", named, outputs_text(emit), costs[emit], details))
         arrows.extend(Arrow(ids[feeder], f"e{i}") for feeder in emit.inputs)
     return Graph(tuple(boxes), tuple(arrows))
 
@@ -100,9 +133,6 @@ def _without_results(plan: Plan, *, fold: bool = True) -> Graph:
         for feeder in emit.inputs:
             emits.setdefault(feeder, []).append(emit)
         costs[emit.inputs[0]] += costs[emit]
-    feeding = {
-        feeder for node in plan.nodes if not isinstance(node, Emit) for feeder in node.inputs
-    }
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     for node in plan.nodes:
@@ -111,10 +141,9 @@ def _without_results(plan: Plan, *, fold: bool = True) -> Graph:
         box = _box(node, ids, factors, costs[node])
         if node in emits:
             box = _with_results(box, emits[node])
-        boxes.append(replace(box, leaf=node not in feeding))
+        boxes.append(box)
         arrows.extend(_arrows(node, ids))
-    note = f"{counted(len(plan.emits), 'result')} drawn inside their windows" if fold else ""
-    return Graph(tuple(boxes), tuple(arrows), note)
+    return Graph(tuple(boxes), tuple(arrows))
 
 
 def _box(
@@ -132,13 +161,16 @@ def _box(
             )
         case Slice():
             details = (f"SLICE {edges_text(node.edges, None)}", *_computed(node))
-            return Box(name, "slice", title(node), lifted_text(node), cost, details)
+            return Box(
+                name, "slice", f"SLICE {cuts_text(node.edges)}", lifted_text(node), cost, details
+            )
         case Roll():
             special = marks(node, factors)
-            details = (title(node), f"technique {node.technique}", *special[-1:], *_computed(node))
+            factor = ("factor window",) if node in factors else ()
+            details = (title(node), *factor, f"technique {node.technique}", *_computed(node))
             subtitle = ", ".join(special) or lifted_text(node)
             kind: Kind = "factor" if node in factors else "window"
-            return Box(name, kind, title(node), subtitle, cost, tuple(dict.fromkeys(details)))
+            return Box(name, kind, title(node), subtitle, cost, details, (title(node),))
         case Join():
             early = [printable(side.alias) for side in node.sides if side.early]
             aggregated = (f"aggregated early: {listing(early, None)}",) if early else ()
@@ -165,7 +197,7 @@ def _with_results(box: Box, emits: list[Emit]) -> Box:
     return replace(box, subtitle=f"→ {shown}", details=(*box.details, *_named("results", names)))
 
 
-def _named(what: str, names: list[str]) -> tuple[str, ...]:
+def _named(what: str, names: Sequence[str]) -> tuple[str, ...]:
     rest = len(names) - _NAMES_IN_A_GROUP
     more = (f"... {rest:,} more",) if rest > 0 else ()
     return (f"{what}:", *(f"  {name}" for name in names[:_NAMES_IN_A_GROUP]), *more)
@@ -173,45 +205,75 @@ def _named(what: str, names: list[str]) -> tuple[str, ...]:
 
 def _grouped(graph: Graph) -> Graph:
     """Draw windows that read the same feeders, and feed nobody, as one box."""
-    read: dict[str, list[str]] = {}
-    for arrow in graph.arrows:
-        read.setdefault(arrow.target, []).append(arrow.source)
+    read = _sources(graph)
+    feeding = {arrow.source for arrow in graph.arrows}
     groups: dict[tuple[str, ...], list[Box]] = {}
     for box in graph.boxes:
-        if box.leaf and box.kind == "window":
-            groups.setdefault(tuple(read[box.id]), []).append(box)
-    merged = {boxes[0].id: _group(boxes) for boxes in groups.values() if len(boxes) > 1}
-    gone = {b.id for boxes in groups.values() for b in boxes[1:]}
-    kept = tuple(merged.get(b.id, b) for b in graph.boxes if b.id not in gone)
-    arrows = tuple(
-        replace(arrow, label="") if arrow.target in merged else arrow
+        if box.windows and box.id not in feeding:
+            groups.setdefault(read[box.id], []).append(box)
+    into = {box.id: boxes[0].id for boxes in groups.values() for box in boxes}
+    return _merged(graph, into)
+
+
+def _absorbed(graph: Graph) -> Graph:
+    """Draw windows whose readers read nothing else, and feed nobody, together with these."""
+    read = _sources(graph)
+    windows = {box.id for box in graph.boxes if box.windows}
+    feeding = {arrow.source for arrow in graph.arrows}
+    kept = {
+        arrow.source
         for arrow in graph.arrows
-        if arrow.target not in gone
+        if arrow.target in feeding or len(read[arrow.target]) > 1
+    }
+    into = {
+        target: sources[0]
+        for target, sources in read.items()
+        if len(sources) == 1 and sources[0] in windows - kept
+    }
+    return _merged(graph, into)
+
+
+def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for arrow in graph.arrows:
+        found.setdefault(arrow.target, []).append(arrow.source)
+    return {target: tuple(sources) for target, sources in found.items()}
+
+
+def _merged(graph: Graph, into: Mapping[str, str]) -> Graph:
+    """Draw every box inside the one it goes into."""
+    members: dict[str, list[Box]] = {}
+    for box in graph.boxes:
+        members.setdefault(into.get(box.id, box.id), []).append(box)
+    boxes = tuple(b[0] if len(b) == 1 else _group(b) for b in members.values())
+    labels: dict[tuple[str, str], set[str]] = {}
+    for arrow in graph.arrows:
+        source, target = (into.get(end, end) for end in (arrow.source, arrow.target))
+        if source != target:
+            labels.setdefault((source, target), set()).add(arrow.label)
+    arrows = (
+        Arrow(source, target, found.pop() if len(found) == 1 else "")
+        for (source, target), found in labels.items()
     )
-    note = f"{graph.note}; windows that feed nobody are grouped by what they read"
-    return Graph(kept, arrows, note)
+    return Graph(boxes, tuple(arrows))
 
 
 def _group(boxes: list[Box]) -> Box:
-    first, last = boxes[0], boxes[-1]
-    span = first.title if first.title == last.title else f"{first.title} … {last.title}"
+    windows = tuple(window for box in boxes for window in box.windows)
+    first, last = windows[0], windows[-1]
     return Box(
-        first.id,
+        boxes[0].id,
         "group",
-        counted(len(boxes), "window"),
-        span,
+        counted(len(windows), "window"),
+        first if first == last else f"{first} … {last}",
         sum(box.cost for box in boxes),
-        _named("windows", [box.title for box in boxes]),
-        leaf=True,
+        _named("windows", windows),
+        windows,
     )
 
 
 def _cut(graph: Graph, most_boxes: int) -> Graph:
     """Keep the first boxes; all that they read comes before them."""
-    rest = len(graph.boxes) - most_boxes
-    if rest <= 0:
-        return graph
     boxes = graph.boxes[:most_boxes]
     kept = {box.id for box in boxes}
-    arrows = tuple(arrow for arrow in graph.arrows if arrow.target in kept)
-    return Graph(boxes, arrows, f"{graph.note}; {counted(rest, 'more node')} not drawn")
+    return Graph(boxes, tuple(arrow for arrow in graph.arrows if arrow.target in kept))

@@ -6,7 +6,7 @@ from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from weft.plan.render_graph import drawing
+from weft.plan.render_graph import Limits, drawing
 from weft.plan.render_svg import svg
 from weft.plan.render_text import text
 from weft.plan.render_words import amount, counted, statistics_text, unshared_cost
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weft.plan.plan import Plan
     from weft.plan.render_graph import Kind
 
-MOST_BOXES = 56
+LIMITS = Limits(boxes=40, results=12, columns=5)
 MOST_ROWS = 500  # of the table of windows
 _STYLE = """
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#1b2430;--soft:#5d6b7c;
@@ -39,12 +39,12 @@ margin-top:16px}
 .figures b{display:block;font-size:26px;font-weight:650;line-height:1.2;
 font-variant-numeric:tabular-nums}
 .figures .good{color:var(--good)}
-.scroll{overflow:auto;max-height:82vh}.rows{max-height:30em}
+.scroll{overflow:auto}.rows{max-height:32em}
 .legend{display:flex;flex-wrap:wrap;gap:6px 18px;margin-top:12px;font-size:12px;color:var(--soft)}
 .legend i{display:inline-block;width:14px;height:10px;border-radius:3px;border:2px solid;
 margin-right:6px;vertical-align:-1px}
 .legend .dashed{border-style:dashed}
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;min-width:min(100%,860px);font-variant-numeric:tabular-nums}
 th{position:sticky;top:0;background:var(--card);text-align:left;font-weight:600;color:var(--soft);
 font-size:12px}
 th,td{padding:6px 18px 6px 8px;border-bottom:1px solid var(--line);vertical-align:top}
@@ -56,7 +56,7 @@ ul{margin:0;padding-left:20px}
 summary{cursor:pointer;font-weight:650;font-size:15px}
 pre{overflow:auto;font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;
 margin:12px 0 0}
-svg.graph{display:block;margin:0 auto;font-family:inherit}
+svg.graph{display:block;margin:0 auto;max-width:100%;height:auto;font-family:inherit}
 .frame{fill:var(--card);stroke-width:1.6}
 .scan{--c:var(--scan)}.slice{--c:var(--slice)}.window,.group{--c:var(--window)}
 .factor{--c:var(--factor)}.join{--c:var(--join)}.result{--c:var(--result)}
@@ -88,7 +88,7 @@ _LEGEND = (
 
 def page(plan: Plan) -> str:
     """Write the whole page; the same plan gives the same bytes."""
-    graph = drawing(plan, MOST_BOXES)
+    graph = drawing(plan, LIMITS)
     drawn = {box.kind for box in graph.boxes}
     note = f'<p class="soft">{escape(graph.note)}</p>' if graph.note else ""
     body = [

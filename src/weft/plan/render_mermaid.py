@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.plan.render_graph import Box, drawing
+from weft.plan.render_graph import Box, Limits, drawing
 from weft.plan.render_words import amount, gain
 
 if TYPE_CHECKING:
     from weft.plan.plan import Plan
 
-MOST_BOXES = 200  # mermaid itself refuses to draw more than 500 arrows
+# Mermaid itself refuses to draw more than 500 arrows.
+LIMITS = Limits(boxes=200, results=100, columns=200)
 _SAFE = frozenset(" _.,:*+-/()=@'%|!?→…·")
 _SHAPES = {
     "scan": ("[(", ")]"),
@@ -23,7 +24,7 @@ _STYLES = ("classDef factor stroke-dasharray: 6 4", "classDef result stroke-widt
 
 def mermaid(plan: Plan) -> str:
     """Print the plan as a mermaid graph; factor windows are dashed, results are rounded."""
-    graph = drawing(plan, MOST_BOXES)
+    graph = drawing(plan, LIMITS)
     saved = gain(plan)
     cost = f"cost {amount(plan.cost)} {plan.unit}" + (f": {saved}" if saved else "")
     lines = ["flowchart LR", f"    %% {escape(f'{plan.planner}, {plan.engine}, {plan.model}')}"]

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from weft.plan.render_graph import Box, Graph
     from weft.plan.render_layout import Layout
 
-_WIDTH = 236  # of a box
+_WIDTH = 206  # of a box
 _HEIGHT = 60
 _RESULT_HEIGHT = 44
-_BETWEEN = 92  # columns
+_BETWEEN = 62  # columns
 _GAP = 16  # between boxes of a column
 _MARGIN = 12
-_PAD = 14  # from a box's edge to its text
+_PAD = 12  # from a box's edge to its text
 _PORT = 14  # between arrows that end at one box
 _TITLE_PX = 7.4  # mean width of a character of a title, generously
-_SMALL_PX = 6.2  # and of the smaller text below it
+_SMALL_PX = 6.8  # and of the smaller text below it
 
 
 def svg(graph: Graph) -> str:
@@ -37,7 +37,9 @@ def svg(graph: Graph) -> str:
     most = max((box.cost for box in graph.boxes if isfinite(box.cost)), default=0.0)
     parts = [
         f'<svg class="graph" role="img" aria-label="graph of the plan" width="{width}" '
-        f'height="{height:g}" viewBox="0 0 {width} {height:g}">',
+        # It may shrink to fit the page, but not until nobody can read it.
+        f'style="min-width:{0.72 * width:.0f}px" height="{height:g}" '
+        f'viewBox="0 0 {width} {height:g}">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0.5L7.5 4L0 7.5z"/></marker></defs>',
         *_arrows(graph, layout, arrows),
@@ -112,7 +114,7 @@ def _box(box: Box, column: int, middle: float, most: float) -> str:
     right = _WIDTH - _PAD
     first, second = (19, 34) if is_result else (22, 40)
     title = _clip(box.title, (_WIDTH - 2 * _PAD - len(tag) * _SMALL_PX - 8) / _TITLE_PX)
-    below = _clip(box.subtitle, (_WIDTH - 2 * _PAD - len(cost) * _SMALL_PX - 8) / _SMALL_PX)
+    below = _clip(box.subtitle, (_WIDTH - 2 * _PAD - len(cost) * _TITLE_PX - 8) / _SMALL_PX)
     radius = height / 2 if is_result else 8
     return (
         f'<g class="box {box.kind}" transform="translate({x:g} {y:g})">'

@@ -110,12 +110,17 @@ def title(node: Node) -> str:
 
 
 def edges_text(edges: Edges, limit: int | None = SHORT_LIST) -> str:
-    """Say where slices are cut.
+    """Say where slices are cut, and by which slicing.
 
     >>> from weft.window import Edges, hopping
     >>> edges_text(Edges.of([hopping("5 minutes", "3 minutes")]))
     'every 3m, 3m @2m (pairs)'
     """
+    return f"{cuts_text(edges, limit)} ({edges.slicing})"
+
+
+def cuts_text(edges: Edges, limit: int | None = SHORT_LIST) -> str:
+    """Say where slices are cut."""
     cuts = []
     if edges.classes:
         periods = (
@@ -125,7 +130,7 @@ def edges_text(edges: Edges, limit: int | None = SHORT_LIST) -> str:
         cuts.append(f"every {listing(periods, limit)}")
     if edges.windows:
         cuts.append(f"at {listing((str(w) for w in edges.windows), limit)}")
-    return f"{' and '.join(cuts)} ({edges.slicing})"
+    return " and ".join(cuts)
 
 
 def marks(node: Node, factors: frozenset[Node]) -> tuple[str, ...]:

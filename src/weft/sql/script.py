@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.errors import TokenError
+from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.errors import QueryError
+from weft.expression import canonical
 from weft.sql.dialect import ClauseFault, SyntaxFault, Weft
 
 if TYPE_CHECKING:
@@ -86,6 +87,21 @@ class Script:
                 raise
             hint = error.hint or "see docs/sql.md"
             raise self.error(error.message, hint=hint, at=at) from None
+
+    def embedded(self, literal: exp.Expr) -> exp.Expr:
+        """Read the SQL expression inside a string; its nodes stand where the string stands."""
+        with self.located(literal):
+            text = canonical(literal.name)
+        try:
+            (expression,) = Weft().parser().parse(Weft().tokenize(text), text)
+        except (SqlglotError, ClauseFault):
+            expression = None
+        if expression is None:
+            hint = "write the expression without quotes around it"
+            raise self.error("cannot read the SQL in this string", hint=hint, at=literal)
+        for node in expression.walk():
+            node.update_positions(literal)
+        return expression
 
     def statements(self) -> tuple[Statement, ...]:
         """Split the text at semicolons, name each statement, and read it.

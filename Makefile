@@ -1,0 +1,59 @@
+# Bare `make` prints what there is. Every target sets up what it needs first; see scripts/setup.sh.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench soak clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Extra words for the command behind a target: make test ARGS="-k factor", make bench ARGS=--list
+ARGS ?=
+# make test COVERAGE=1 prints the lines that no test reached
+COVERAGE ?=
+
+# What the shell has set must not reach into the pinned environment: another Python's modules, or
+# a Spark of another version.
+unexport PYTHONHOME PYTHONPATH SPARK_HOME VIRTUAL_ENV
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
+
+# Spark prefers JAVA_HOME to the PATH, so an old one there must be replaced, not only supplemented.
+# Spark alone on one machine needs no address but the loopback one, which always resolves.
+WITH_SPARK = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && \
+  export SPARK_LOCAL_IP="$${SPARK_LOCAL_IP:-127.0.0.1}" &&
+
+PYTEST = $(BIN)/python -m pytest
+WITH_COVERAGE = $(if $(COVERAGE),--cov=weft --cov-report=term-missing:skip-covered)
+KERNEL_TESTS := tests/unit/kernels
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup:  ## set up .venv (pinned packages, the command weft) and Java; quick when nothing changed
+	@scripts/setup.sh
+
+demo: setup  ## run many window queries on Spark as one shared plan, and show the gain
+	@$(WITH_SPARK) $(BIN)/weft demo $(ARGS)
+
+test: lint  ## lint, then all tests, then the kernel tests again as plain Python
+	@$(WITH_SPARK) $(PYTEST) $(WITH_COVERAGE) $(ARGS)
+	@if [ -d $(KERNEL_TESTS) ]; then \
+	  echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"; \
+	  NUMBA_DISABLE_JIT=1 NUMBA_CACHE_DIR=.pytest_cache/no-jit/numba \
+	    $(PYTEST) -o cache_dir=.pytest_cache/no-jit $(KERNEL_TESTS); \
+	fi
+
+lint: setup  ## check style, format and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: setup  ## run the benchmarks; each checks its answer
+	@$(WITH_SPARK) $(BIN)/weft bench $(ARGS)
+
+soak: setup  ## run the long tests that `make test` leaves out
+	@$(WITH_SPARK) $(PYTEST) -m soak $(ARGS)
+
+clean:  ## remove .venv, caches and everything that weft wrote here
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov dist build \
+	  spark-warehouse metastore_db derby.log artifacts demo-output bench-output
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

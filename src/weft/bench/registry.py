@@ -1,0 +1,47 @@
+"""All bench entries, in the order in which they are listed and run."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from weft.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.bench.frame import Entry
+
+
+def entries() -> tuple[Entry, ...]:
+    """Return every entry; none has run, and no optional library is loaded.
+
+    >>> names = [entry.name for entry in entries()]
+    >>> len(names) == len(set(names))
+    True
+    """
+    return ()
+
+
+def select(names: Sequence[str], known: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Pick entries by name, group or pattern (`*`, `?`, `[...]`); no name picks all.
+
+    >>> select(["no/such*"], entries())
+    Traceback (most recent call last):
+    weft.errors.QueryError: no bench entry is named 'no/such*'
+    hint: `weft bench --list` shows the names; a group or a pattern such as 'kernels/*' works too
+    """
+    if not names:
+        return tuple(known)
+    for name in names:
+        if not any(_matches(name, entry) for entry in known):
+            raise QueryError(
+                f"no bench entry is named {name!r}",
+                hint="`weft bench --list` shows the names; a group or a pattern such as "
+                "'kernels/*' works too",
+            )
+    return tuple(entry for entry in known if any(_matches(name, entry) for name in names))
+
+
+def _matches(name: str, entry: Entry) -> bool:
+    return name == entry.group or fnmatchcase(entry.name, name)

@@ -1,0 +1,1 @@
+"""The bench entries, one file for each family of questions."""

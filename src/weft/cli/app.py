@@ -1,0 +1,55 @@
+"""All commands of `weft`, put together.
+
+A command's module loads typer alone; what a command needs beyond that it imports when it runs, so
+that `weft --help` and `weft explain` start quickly.
+"""
+
+from typing import Annotated
+
+import typer
+
+from weft.cli import bench, demo, explain, generate, run, verify
+from weft.cli.status import Commands
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+app = typer.Typer(
+    name="weft",
+    cls=Commands,
+    rich_markup_mode=None,  # brackets in examples are SQL, not markup
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings=SETTINGS,
+    epilog="Begin with: weft demo, and then weft COMMAND --help, which ends with examples.",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"weft {version('weft')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def weft(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Many window-aggregate queries, one shared plan, for about the price of one window."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command("explain", epilog=explain.EXAMPLES, no_args_is_help=True)(explain.command)
+app.command("run", epilog=run.EXAMPLES, no_args_is_help=True)(run.command)
+app.command("verify", epilog=verify.EXAMPLES, no_args_is_help=True)(verify.command)
+app.command("generate", epilog=generate.EXAMPLES, no_args_is_help=True)(generate.command)
+app.command("bench", epilog=bench.EXAMPLES)(bench.command)
+app.command("demo", epilog=demo.EXAMPLES)(demo.command)

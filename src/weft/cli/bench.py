@@ -1,0 +1,48 @@
+"""`weft bench`: benchmarks that check their answers and compare contenders by ratio."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli.options import examples
+
+EXAMPLES = examples(
+    "weft bench --list",
+    "weft bench --quick",
+    "weft bench sharing 'kernels/*' --json figures.json",
+)
+
+
+def command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Entries, groups or patterns; all of them by default.",
+            show_default=False,
+        ),
+    ] = None,
+    only_list: Annotated[
+        bool, typer.Option("--list", help="Print the entries and their questions, and stop.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small inputs and few rounds: a check, not a figure.")
+    ] = False,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help="Write every figure to this file.")
+    ] = None,
+    plot: Annotated[
+        Path,
+        typer.Option(
+            "--plot", metavar="DIR", help="The folder for drawn curves.", show_default=True
+        ),
+    ] = Path("bench-output"),
+) -> None:
+    """Run benchmarks; each checks its answer first. Ends with 1 when one falls short of its bar."""
+    from weft import bench
+
+    if only_list:
+        bench.list_entries(names or ())
+        return
+    raise typer.Exit(bench.run(names or (), quick=quick, json_path=json, plot_dir=plot))

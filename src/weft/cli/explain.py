@@ -1,0 +1,82 @@
+"""`weft explain`: the plan of a workload, without running it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, examples
+
+EXAMPLES = examples(
+    "weft explain features.sql",
+    "weft explain features.sql --planner independent --rate 5000 --keys 200",
+    "weft explain features.sql -o plan.html",
+    "weft explain -e \"SELECT device, MIN(temp) AS lo FROM readings "
+    "GROUP BY device, window(ts, '20 minutes')\"",
+)
+_FORMATS_BY_EXTENSION = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+}
+
+
+def command(
+    file: SqlFile = None,
+    sql: SqlText = None,
+    planner: Planner = "auto",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="M",
+            help="calibrated (costs as measured; the default), or paper (counts as published).",
+        ),
+    ] = None,
+    rate: Rate = None,
+    keys: Keys = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="E",
+            help="The engine whose costs count: spark, local or reference.",
+            show_default=True,
+        ),
+    ] = "spark",
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="F",
+            help="text, verbose, json, mermaid or html; by default what OUT ends with, else text.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Write the plan to this file."),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Show the plan that would run, what it costs, and what was considered instead."""
+    from weft.cli.inputs import statistics_of, workload_of
+    from weft.cli.screen import say
+    from weft.planners.portfolio import optimize
+
+    if output is not None:
+        from weft.tables import refuse_existing
+
+        refuse_existing(output, overwrite=overwrite)
+    statistics = statistics_of(rate, keys)
+    workload = workload_of(file, sql)
+    plan = optimize(workload, planner, engine, statistics, model)
+    extension = "" if output is None else output.suffix.lower()
+    text = plan.explain(format or _FORMATS_BY_EXTENSION.get(extension, "text"))  # type: ignore[arg-type]
+    if output is None:
+        say(text.rstrip("\n"))
+        return
+    output.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    say(f"wrote {output}")

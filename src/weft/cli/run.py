@@ -1,0 +1,86 @@
+"""`weft run`: the rows of a workload over tables in files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.options import Overwrite, Planner, SqlFile, SqlText, Tables, examples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from weft.query import Workload
+
+EXAMPLES = examples(
+    "weft run features.sql --table readings=readings.parquet",
+    "weft run features.sql --table readings=sensors/readings --output features.parquet",
+    "weft run features.sql --table readings=readings.csv --engine reference --verify --limit 3",
+    "weft run -e \"SELECT device, MIN(temp) AS lo FROM readings GROUP BY device, "
+    "window(ts, '20 minutes')\" -t readings=readings.parquet",
+)
+
+
+def command(
+    file: SqlFile = None,
+    sql: SqlText = None,
+    table: Tables = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine", metavar="E", help="spark, local or reference; by default the fitting one."
+        ),
+    ] = None,
+    planner: Planner = "auto",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write all rows: to a .parquet, .csv or .json file (with several queries to "
+            "PATH-name.ext each), or to a folder, as name.parquet for each query.",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Also run the reference engine, and compare every row."),
+    ] = False,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", "-n", metavar="N", min=0, help="Rows to show.", show_default=True),
+    ] = 10,
+    overwrite: Overwrite = False,
+) -> None:
+    """Run the queries as one shared plan, show the first rows of each, and write them if asked."""
+    from weft.cli.inputs import tables_of, workload_of
+    from weft.cli.outputs import targets_of
+    from weft.cli.screen import say, show_rows, working
+    from weft.run import run
+    from weft.tables import refuse_existing, write_table
+
+    workload = workload_of(file, sql)
+    names = [query.name for query in workload]
+    targets = {} if output is None else targets_of(output, names)
+    for target in targets.values():
+        refuse_existing(target, overwrite=overwrite)
+    with working("reading the tables"):
+        tables = tables_of(table or [], workload)
+    with working(f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}"):
+        made = run(workload, tables, engine=engine, planner=planner)
+    results = {names[0]: made} if len(names) == 1 else dict(made)
+    for at, (name, rows) in enumerate(results.items()):
+        if at:
+            say()
+        show_rows(rows, limit, title=name)
+        if name in targets:
+            say(f"wrote {write_table(rows, targets[name], overwrite=overwrite)}")
+    if verify:
+        _verify(workload, tables, engine)
+
+
+def _verify(workload: "Workload", tables: "dict[str, pa.Table]", engine: str | None) -> None:
+    from weft.cli.verify import check
+
+    say_engines = ("reference", engine) if engine not in (None, "reference") else ("reference",)
+    check(workload, tables, say_engines)

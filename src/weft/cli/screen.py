@@ -1,0 +1,105 @@
+"""What commands show: tables of results on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from rich.table import Table
+
+PATIENCE_S = 2.0
+# A file or a pipe has no width: lines there are as long as they need to be.
+_UNBOUNDED_COLUMNS = 10_000
+
+
+def say(text: str = "") -> None:
+    """Print text to standard output as it is: not wrapped, not coloured."""
+    sys.stdout.write(text + "\n")
+
+
+def show_rows(table: pa.Table, limit: int, title: str = "") -> None:
+    """Print the first `limit` rows with their types, and how many rows there are."""
+    if limit > 0:
+        show(table_of_rows(table.slice(0, limit)))
+    rows = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
+    shown = min(limit, table.num_rows)
+    more = f", the first {shown:,} shown" if 0 < shown < table.num_rows else ""
+    say(f"{title + ': ' if title else ''}{rows}{more}")
+
+
+def show(table: Table) -> None:
+    """Print a rich table: as wide as the terminal allows, or as wide as it is."""
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        Console().print(table)
+        return
+    console = Console(file=sys.stdout, width=_UNBOUNDED_COLUMNS, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    say("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))
+
+
+def table_of_rows(table: pa.Table) -> Table:
+    """Lay out an Arrow table, numbers and instants to the right, each column under its type."""
+    import pyarrow as pa
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    layout = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for field in table.schema:
+        is_text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        layout.add_column(
+            Text(f"{field.name}\n{_type_name(field.type)}"),
+            justify="left" if is_text else "right",
+            overflow="fold",
+        )
+    columns = [_spelled(column) for column in table.columns]
+    for row in zip(*columns, strict=True):
+        layout.add_row(*map(Text, row))
+    return layout
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that work goes on, on a terminal, once it has gone on for two seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(what)
+    timer = threading.Timer(PATIENCE_S, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # it may be starting the spinner at this moment
+        status.stop()
+
+
+def _type_name(kind: pa.DataType) -> str:
+    import pyarrow as pa
+
+    return "timestamp" if pa.types.is_timestamp(kind) else str(kind)
+
+
+def _spelled(column: pa.ChunkedArray) -> list[str]:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        # Without the zone, which is UTC for all, and without the fraction of whole seconds.
+        texts = column.cast(pa.timestamp("us"), safe=False).cast(pa.string()).to_pylist()
+        return ["NULL" if text is None else text.removesuffix(".000000") for text in texts]
+    if pa.types.is_floating(column.type):
+        return ["NULL" if value is None else f"{value:.10g}" for value in column.to_pylist()]
+    return ["NULL" if value is None else str(value) for value in column.to_pylist()]

@@ -1,0 +1,84 @@
+"""How every command ends: its exit status, and one message for what went wrong.
+
+0 done; 1 the answer is "no"; 2 bad input; 3 a bug of weft; 130 interrupted; 141 nobody reads on.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from weft.errors import InternalError, WeftError
+
+NO = 1
+BAD_INPUT = 2
+BUG = 3
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # what a shell reports of a command that SIGPIPE ended, such as `cat` in `| head`
+
+
+class Commands(TyperGroup):
+    """A group of commands none of which ends in a traceback."""
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run the command that the arguments name, and leave with its status."""
+        extra["standalone_mode"] = False
+        sys.exit(_status_of(lambda: super(Commands, self).main(*args, **extra)))
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        """Run the command; a reader that went away ends it without a word."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The interpreter flushes once more as it leaves, and must find somebody who reads.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from None
+        return result
+
+
+def _status_of(command: Callable[[], Any]) -> int:
+    try:
+        result = command()
+    except typer.TyperException as error:
+        return _failed(_usage_message(error), BAD_INPUT)
+    except InternalError as error:
+        return _failed(str(error), BUG)
+    except WeftError as error:
+        return _failed(f"error: {error}", BAD_INPUT)
+    except OSError as error:
+        return _failed(_os_message(error), BAD_INPUT)
+    except (typer.Abort, KeyboardInterrupt):
+        result = INTERRUPTED
+    except Exception as error:  # noqa: BLE001  the last resort: a bug is told as one
+        return _failed(str(InternalError(f"{type(error).__name__}: {error}")), BUG)
+    if result == INTERRUPTED:
+        return _failed("interrupted", INTERRUPTED)
+    return result if isinstance(result, int) else 0
+
+
+def _failed(message: str, status: int) -> int:
+    if os.environ.get("WEFT_DEBUG") == "1":
+        traceback.print_exc()
+    elif status == BUG:
+        message += "\n      (WEFT_DEBUG=1 in the environment shows where it happened)"
+    print(message, file=sys.stderr)
+    return status
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    """Put a complaint about the arguments into the words of all other errors."""
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "weft"
+    return f"error: {message[:1].lower()}{message[1:]}\nhint: {path} --help shows what can be given"
+
+
+def _os_message(error: OSError) -> str:
+    what = f"{error.filename}: " if error.filename is not None else ""
+    reason = (error.strerror or str(error)).lower()
+    return f"error: {what}{reason}\nhint: check the path and its permissions"

@@ -1,0 +1,122 @@
+"""Whether two tables of results are the same rows, column by column, without a loop over rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from weft.query import Query
+
+# Doubles may differ in their last bits, because sums are taken in another order.
+RELATIVE_ERROR = 1e-9
+
+
+class Difference(NamedTuple):
+    """The first row in which two results differ."""
+
+    query: str
+    engine: str
+    column: str
+    window: str
+    key: tuple[Any, ...]
+    wanted: Any
+    got: Any
+
+    def __str__(self) -> str:
+        where = f"query {self.query!r}, window {self.window}, key {self.key}"
+        if self.column == "":
+            return f"{where}: {self.engine} has {self.got}, the other has {self.wanted}"
+        return f"{where}: {self.column} is {self.got!r} on {self.engine}, not {self.wanted!r}"
+
+
+def first_difference(
+    query: Query, got: pa.Table, wanted: pa.Table, engine: str
+) -> Difference | None:
+    """Return the first difference between two results of a query, rows in any order, or None.
+
+    Exact columns must be equal; doubles may differ by 1e-9 of their size; approximate aggregates
+    by the error they declare.
+    """
+    identity = [*(name for name, _ in query.keys), *query.window_columns]
+    got, wanted = _sorted(got, identity), _sorted(wanted, identity)
+    got = got.cast(wanted.schema) if got.schema != wanted.schema else got
+    rows = min(got.num_rows, wanted.num_rows)
+    unequal = np.zeros(rows, bool)
+    for name in identity:
+        unequal |= ~_equal(got[name].slice(0, rows), wanted[name].slice(0, rows), 0.0)
+    if unequal.any() or got.num_rows != wanted.num_rows:
+        at = int(np.argmax(unequal)) if unequal.any() else rows
+        return _missing_row(query, got, wanted, at, engine)
+    for alias, call in query.aggs:
+        error = max(call.aggregate.relative_error, RELATIVE_ERROR)
+        same = _equal(got[alias], wanted[alias], error)
+        if not same.all():
+            at = int(np.argmin(same))
+            values = wanted[alias][at].as_py(), got[alias][at].as_py()
+            return Difference(query.name, engine, alias, *_place(query, wanted, at), *values)
+    return None
+
+
+def _sorted(table: pa.Table, by: list[str]) -> pa.Table:
+    if not table.num_rows:
+        return table
+    plain = table.select(by).append_column("position", pa.array(range(table.num_rows)))
+    for i, name in enumerate(by):
+        if pa.types.is_dictionary(plain[name].type):
+            plain = plain.set_column(i, name, plain[name].cast(plain[name].type.value_type))
+    order = pc.sort_indices(plain, sort_keys=[(name, "ascending") for name in [*by, "position"]])
+    return table.take(order)
+
+
+def _equal(
+    got: pa.ChunkedArray[Any], wanted: pa.ChunkedArray[Any], error: float
+) -> npt.NDArray[np.bool_]:
+    """Compare two columns value by value; NULL equals NULL, NaN equals NaN."""
+    if pa.types.is_nested(wanted.type):
+        pairs = zip(got.to_pylist(), wanted.to_pylist(), strict=True)
+        return np.array([a == b for a, b in pairs], bool)
+    nulls = _mask(pc.is_null(got)) & _mask(pc.is_null(wanted))
+    if not (pa.types.is_floating(wanted.type) or (error > 0 and pa.types.is_integer(wanted.type))):
+        return nulls | _mask(pc.equal(got, wanted))
+    a = pc.cast(got, pa.float64()).to_numpy(zero_copy_only=False)
+    b = pc.cast(wanted, pa.float64()).to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(a - b) <= error * np.maximum(np.abs(a), np.abs(b))
+    both_nan = np.isnan(a) & np.isnan(b)
+    one_null = _mask(pc.is_null(got)) ^ _mask(pc.is_null(wanted))
+    same: npt.NDArray[np.bool_] = nulls | ((near | (a == b) | both_nan) & ~one_null)
+    return same
+
+
+def _mask(values: Any) -> npt.NDArray[np.bool_]:
+    filled = pc.fill_null(values, False)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), bool)
+
+
+def _place(query: Query, table: pa.Table, at: int) -> tuple[str, tuple[Any, ...]]:
+    label, start, end = (table[name][at].as_py() for name in query.window_columns)
+    return f"{label} [{start}, {end})", tuple(table[name][at].as_py() for name, _ in query.keys)
+
+
+def _missing_row(query: Query, got: pa.Table, wanted: pa.Table, at: int, engine: str) -> Difference:
+    """Name the row that only one side has; both are sorted, so it is the lesser of the two."""
+    sides: Mapping[bool, pa.Table] = {True: got, False: wanted}
+    only_got = at >= wanted.num_rows
+    if at < got.num_rows and at < wanted.num_rows:
+        identity = [*(name for name, _ in query.keys), *query.window_columns]
+        pair = pa.concat_tables(
+            [got.select(identity).slice(at, 1), wanted.select(identity).slice(at, 1)]
+        )
+        order = pc.sort_indices(pair, sort_keys=[(name, "ascending") for name in identity])
+        only_got = order[0].as_py() == 0
+    place = _place(query, sides[only_got], at)
+    texts = ("no such row", "a row") if only_got else ("a row", "no such row")
+    return Difference(query.name, engine, "", *place, *texts)

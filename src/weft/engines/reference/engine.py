@@ -1,0 +1,91 @@
+"""The reference engine behind the common interface: Arrow tables in, Arrow tables out."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from weft.engines.base import Unsupported
+from weft.engines.reference.interpreter import Interpreter
+from weft.engines.reference.oracle import ResultRow, evaluate
+from weft.engines.schema import result_schema
+from weft.plan import Join, Plan
+from weft.query import JoinQuery, Query, Workload
+from weft.time import instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from weft.query import AnyQuery
+
+
+class ReferenceEngine:
+    """Runs plans with the interpreter, and workloads with the oracle, which knows no plan."""
+
+    name = "reference"
+
+    def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
+        """Joins are not interpreted."""
+        return tuple(
+            Unsupported(node, "the reference engine does not run joins")
+            for node in plan.nodes
+            if isinstance(node, Join)
+        )
+
+    def run(self, plan: Plan, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Interpret the plan, node by node."""
+        results = Interpreter(plan, _rows(sources)).run()
+        return {q.name: _table(q, results[q.name], sources[q.source]) for q in plan.queries}
+
+    def answer(self, workload: Workload, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Evaluate every query directly, without any plan: the oracle."""
+        rows = _rows(sources)
+        return {
+            query.name: _table(query, evaluate(query, rows[query.source]), sources[query.source])
+            for query in _single(workload.queries)
+        }
+
+
+def _single(queries: Sequence[AnyQuery]) -> Iterator[Query]:
+    for query in queries:
+        assert not isinstance(query, JoinQuery)
+        yield query
+
+
+def _rows(sources: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
+    return {name: _with_exact_times(table).to_pylist() for name, table in sources.items()}
+
+
+def _with_exact_times(table: pa.Table) -> pa.Table:
+    """Nanoseconds become microseconds, the finest time there is here."""
+    fields = [
+        pa.field(f.name, pa.timestamp("us", f.type.tz)) if pa.types.is_timestamp(f.type) else f
+        for f in table.schema
+    ]
+    return table.cast(pa.schema(fields), safe=False)
+
+
+def _table(query: Query, rows: list[ResultRow], source: pa.Table) -> pa.Table:
+    schema = result_schema(query, source.schema)
+    columns: list[list[Any]] = [[] for _ in schema]
+    for row in rows:
+        bounds = (row.label, instant(row.start_us), instant(row.end_us))
+        for values, value in zip(columns, (*row.key, *bounds, *row.values), strict=True):
+            values.append(value)
+    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _array(values: list[Any], type: pa.DataType) -> pa.Array[Any]:
+    if pa.types.is_null(type):
+        told: pa.Array[Any] = pa.array(values)  # a custom aggregate: the values themselves tell
+        return told
+    if pa.types.is_timestamp(type) and type.tz is None:
+        values = [None if v is None else v.replace(tzinfo=None) for v in values]
+    if pa.types.is_decimal(type):
+        quantum = Decimal(1).scaleb(-type.scale)
+        values = [None if v is None else v.quantize(quantum) for v in values]
+    return pa.array(values, type)

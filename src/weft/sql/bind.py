@@ -1,0 +1,268 @@
+"""From SQL text to a workload; every mistake in a statement is reported here, at its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from weft.errors import QueryError
+from weft.expression import tree
+from weft.query import AnyQuery, JoinQuery, Query, Workload
+from weft.sql.brackets import stream_window
+from weft.sql.joins import bind_join
+from weft.sql.projection import Projector, grouping_elements, items_of, read_keys
+from weft.sql.scope import Scope, Source
+from weft.sql.script import Script, Statement, suggest
+from weft.sql.windows import LabelledWindow, WindowReader, default_label
+from weft.window import LandmarkWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    Schemas = Mapping[str, Collection[str]]
+
+# Parts of SELECT that change nothing here, or are read below.
+_READ = {"kind", "expressions", "from_", "joins", "where", "group"}
+# What is refused, the keyword an error points at, and what to do instead.
+_REFUSED = {
+    "having": (TokenType.HAVING, "HAVING", "filter the result, or events with WHERE"),
+    "order": (TokenType.ORDER_BY, "ORDER BY", "sort the result"),
+    "limit": (TokenType.LIMIT, "LIMIT", "take the rows you need from the result"),
+    "offset": (TokenType.OFFSET, "OFFSET", "take the rows you need from the result"),
+    "distinct": (TokenType.DISTINCT, "SELECT DISTINCT", "remove it: result rows are distinct"),
+    "into": (TokenType.INTO, "INTO", "name the statement with -- name: x instead"),
+    "qualify": (TokenType.QUALIFY, "QUALIFY", "filter the result"),
+    "windows": (TokenType.WINDOW, "WINDOW", "put the window in GROUP BY"),
+    "laterals": (TokenType.LATERAL, "LATERAL VIEW", "flatten the table first"),
+    "sample": (TokenType.TABLE_SAMPLE, "TABLESAMPLE", "sample the table first"),
+    "sort": (TokenType.SORT_BY, "SORT BY", "sort the result"),
+    "cluster": (TokenType.CLUSTER_BY, "CLUSTER BY", "remove it: weft places the rows itself"),
+    "distribute": (
+        TokenType.DISTRIBUTE_BY,
+        "DISTRIBUTE BY",
+        "remove it: weft places the rows itself",
+    ),
+}
+
+
+def parse(text: str, schemas: Schemas | None = None) -> Workload:
+    """Read one or several statements into a workload; `;` separates, `-- name: x` names.
+
+    With `schemas`, the columns of each source, columns that do not exist are errors too.
+
+    >>> workload = parse("SELECT device, MIN(temp) AS lo FROM readings "
+    ...                  "GROUP BY device, window(ts, '20 minutes')")
+    >>> query, = workload.queries
+    >>> query.name, query.time, query.columns
+    ('q1', 'ts', ('device', 'window', 'window_start', 'window_end', 'lo'))
+    """
+    script = Script(text)
+    workload = Workload()
+    for statement in script.statements():
+        query = _bind(script, statement, schemas)
+        with script.located(statement.named_at):
+            workload.add(query)
+    return workload
+
+
+def check_columns(workload: Workload, schemas: Schemas) -> None:
+    """Refuse a workload that reads a table or a column which `schemas` does not have.
+
+    >>> check_columns(parse("SELECT SUM(tmep) FROM r GROUP BY window(ts, '1 hour')"),
+    ...               {"r": ["ts", "temp"]})
+    Traceback (most recent call last):
+    weft.errors.QueryError: r has no column 'tmep', which query 'q1' reads
+    hint: did you mean 'temp'?
+    """
+    for query in workload:
+        for source, column in dict.fromkeys(_reads(query)):
+            known = _columns(source, schemas)
+            if column not in known:
+                otherwise = f"its columns are {', '.join(known) or 'none'}"
+                raise QueryError(
+                    f"{source} has no column {column!r}, which query {query.name!r} reads",
+                    hint=suggest(column, list(known), otherwise),
+                )
+
+
+def _reads(query: AnyQuery) -> Iterator[tuple[str, str]]:
+    if isinstance(query, Query):
+        times = () if query.time is None else (query.time,)
+        yield from ((query.source, column) for column in (*times, *query.inputs))
+        return
+    sources = {source.alias: source.source for source in query.inputs}
+    for source in query.inputs:
+        if source.time is not None:
+            yield source.source, source.time
+        if source.where is not None:
+            for column in tree(source.where).find_all(exp.Column):
+                yield source.source, column.name
+    expressions = [expression for _, expression in query.keys]
+    expressions += [argument for _, call in query.aggs for argument in call.args]
+    expressions += [side for pair in query.on for side in pair]
+    for expression in expressions:
+        for column in tree(expression).find_all(exp.Column):
+            yield sources[column.table], column.name
+
+
+def _columns(source: str, schemas: Schemas) -> tuple[str, ...]:
+    if source not in schemas:
+        known = list(schemas)
+        raise QueryError(
+            f"there is no table {source!r}",
+            hint=suggest(source, known, f"the tables are {', '.join(known) or 'none'}"),
+        )
+    return tuple(schemas[source])
+
+
+def _bind(script: Script, statement: Statement, schemas: Schemas | None) -> Query | JoinQuery:
+    select = _checked_select(script, statement)
+    tables = _tables(script, statement, select)
+    sources = tuple(_source(script, table, schemas) for table in tables)
+    scope = Scope(script, sources)
+    if len(tables) > 1:
+        return bind_join(scope, statement, tables)
+    return _bind_query(scope, statement, select, tables[0])
+
+
+def _checked_select(script: Script, statement: Statement) -> exp.Select:
+    select = statement.tree
+    if isinstance(select, exp.SetOperation):
+        raise script.error(
+            "UNION, INTERSECT and EXCEPT are not supported",
+            hint="separate the queries with ; and name each with -- name: x",
+            at=statement.token(TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT),
+        )
+    if not isinstance(select, exp.Select):
+        raise script.error(
+            "this is not a plain SELECT statement",
+            hint="begin with SELECT, without parentheses around the statement",
+            at=statement.tokens[0],
+        )
+    for part, value in select.args.items():
+        if not value or part in _READ:
+            continue
+        token, words, remedy = _REFUSED.get(part, (TokenType.SELECT, part.upper(), "remove it"))
+        at = statement.token(token)
+        raise script.error(f"{words} is not supported", hint=remedy, at=at)
+    return select
+
+
+def _tables(script: Script, statement: Statement, select: exp.Select) -> list[exp.Table]:
+    source = select.args.get("from_")
+    if source is None:
+        raise script.error(
+            "this query reads no table", hint="add FROM and a table", at=statement.tokens[0]
+        )
+    tables = [source.this, *(join.this for join in select.args.get("joins") or ())]
+    for table in tables:
+        plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+        if not plain or table.args.get("joins"):
+            hint = "name a table; write a subquery as a statement of its own"
+            raise script.error("FROM takes tables only", hint=hint, at=table)
+        for part in ("pivots", "sample", "version", "when", "hints"):
+            if table.args.get(part):
+                hint = f"name the table alone: {table.name}"
+                raise script.error(f"{part} of a table are not supported", hint=hint, at=table)
+    return tables
+
+
+def _source(script: Script, table: exp.Table, schemas: Schemas | None) -> Source:
+    name = ".".join(part.name for part in table.parts)
+    if schemas is None:
+        return Source(name, table.alias_or_name)
+    with script.located(table):
+        return Source(name, table.alias_or_name, _columns(name, schemas))
+
+
+def _bind_query(scope: Scope, statement: Statement, select: exp.Select, table: exp.Table) -> Query:
+    items = items_of(scope, select)
+    key_nodes, window_nodes = grouping_elements(scope, statement, items)
+    windows, times = _windows(scope, statement, table, window_nodes)
+    keys = read_keys(scope, key_nodes)
+    projector = Projector(scope, keys, window_nodes)
+    for item in items:
+        projector.add(item)
+    projection = projector.finish()
+    if not projection.aggs:
+        raise scope.script.error(
+            "this query computes no aggregate",
+            hint="select one, such as COUNT(*) or MIN(temp)",
+            at=statement.tokens[0],
+        )
+    where = select.args.get("where")
+    condition = None if where is None else scope.scalar(where.this, "WHERE")
+    with scope.script.located(statement.tokens[0]):
+        return Query(
+            statement.name,
+            source=scope.sources[0].name,
+            time=_time_column(scope, times),
+            keys=projection.keys,
+            where=condition,
+            windows={labelled.label: labelled.window for labelled in windows},
+            aggs=projection.aggs,
+            window_columns=projection.window_columns,
+        )
+
+
+def _windows(
+    scope: Scope, statement: Statement, table: exp.Table, nodes: list[exp.Expr]
+) -> tuple[list[LabelledWindow], list[exp.Column]]:
+    """Gather the windows of GROUP BY, or the one in brackets, and the time columns named."""
+    script = scope.script
+    by = table.args.get("timestamp_by")
+    times = [] if by is None else [by]
+    bracket = table.args.get("stream_window")
+    if bracket is not None:
+        nodes = [bracket, *nodes]
+    if not nodes:
+        raise script.error(
+            "this query has no window",
+            hint="group by one, such as window(ts, '20 minutes') or TumblingWindow(minute, 20)",
+            at=statement.token(TokenType.GROUP_BY),
+        )
+    if len(nodes) > 1:
+        raise script.error(
+            "this query has a second window",
+            hint="put all windows of a query into one list: Windows(..., ...)",
+            at=nodes[1],
+        )
+    if bracket is None:
+        grouping = WindowReader(scope).read(nodes[0])
+        return _distinct(script, grouping.windows), [*times, *grouping.times]
+    window = stream_window(script, bracket)
+    if isinstance(window, LandmarkWindow):
+        raise script.error(
+            "[UNTIL NOW] never completes, so it has a result only in a join",
+            hint="write [RANGE 1 HOUR SLIDE 5 MINUTES], or CumulatingWindow(hour, 24, 1)",
+            at=bracket,
+        )
+    return [LabelledWindow(default_label(window), window, bracket)], times
+
+
+def _distinct(script: Script, windows: tuple[LabelledWindow, ...]) -> list[LabelledWindow]:
+    seen: set[str] = set()
+    for labelled in windows:
+        if labelled.label in seen:
+            raise script.error(
+                f"two windows are labelled {labelled.label!r}",
+                hint="give each its own label: Window('label', ...)",
+                at=labelled.node,
+            )
+        seen.add(labelled.label)
+    return list(windows)
+
+
+def _time_column(scope: Scope, times: list[exp.Column]) -> str | None:
+    """Return the one time column; None leaves it to the table."""
+    for column in times:
+        scope.resolve(column)
+        if column.name != times[0].name:
+            raise scope.script.error(
+                f"this query has two time columns, {times[0].name} and {column.name}",
+                hint="all windows of a query stand over the same event time",
+                at=column,
+            )
+    return times[0].name if times else None

@@ -1,0 +1,63 @@
+"""Windows in brackets after a source, as CQL writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.sql.literals import Extent, bounded, whole
+from weft.time import duration_us
+from weft.window import CountingWindow, LandmarkWindow, PeriodicWindow
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from weft.sql.dialect import StreamWindow
+    from weft.sql.script import Script
+
+
+def stream_window(
+    script: Script, node: StreamWindow
+) -> PeriodicWindow | CountingWindow | LandmarkWindow:
+    """Read a bracket.
+
+    SLIDE is never left out: in CQL a window without it moves on with every event, and to take it
+    for a tumbling window would give other answers than the user expects.
+    """
+    kind: str = node.args["kind"]
+    if kind == "UNTIL":
+        return LandmarkWindow()
+    span, slide = node.args["range"], node.args.get("slide")
+    if slide is None:
+        written = script.text[_begin(span) : _end(span)]
+        raise script.error(
+            f"[{kind} {written}] does not say how far the window moves on",
+            hint=f"add SLIDE, such as [{kind} {written} SLIDE {written}] for one after another",
+            at=node,
+        )
+    rows = kind == "ROWS"
+    extents = [_rows(script, s) if rows else _span(script, s) for s in (span, slide)]
+    wrong = next((extent.node for extent in extents if extent.value <= 0), node)
+    with script.located(wrong):
+        values = (extents[0].value, extents[1].value)
+        return CountingWindow(*values) if rows else PeriodicWindow(*values)
+
+
+def _rows(script: Script, span: exp.Tuple) -> Extent:
+    return whole(script, span.expressions[0])
+
+
+def _span(script: Script, span: exp.Tuple) -> Extent:
+    total = 0
+    for term in span.expressions:
+        unit = term.args.get("unit")
+        with script.located(term if unit is None else unit):
+            total += duration_us(term.name if unit is None else f"{term.name} {unit.name}")
+    return bounded(script, Extent(total, span))
+
+
+def _begin(span: exp.Tuple) -> int:
+    return min(int(inner.meta["start"]) for inner in span.walk() if "start" in inner.meta)
+
+
+def _end(span: exp.Tuple) -> int:
+    return 1 + max(int(inner.meta["end"]) for inner in span.walk() if "end" in inner.meta)

@@ -1,0 +1,259 @@
+"""What bench entries are, and how they are run and judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from weft.bench import race
+from weft.bench.frame import (
+    Bar,
+    Case,
+    Column,
+    Contender,
+    Limit,
+    Outcome,
+    Panel,
+    Race,
+    Sheet,
+    Spread,
+    Table,
+)
+from weft.bench.race import run_entry
+from weft.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Clock:
+    """Time that passes only when a contender works, so that ratios are exact on any machine."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture(autouse=True)
+def _fake_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "perf_counter", CLOCK)
+
+
+def busy(seconds: float, answer: int = 7) -> Callable[[Any], Callable[[], int]]:
+    """Make a contender that takes a known time."""
+
+    def start(inputs: Any) -> Callable[[], int]:
+        def runner() -> int:
+            CLOCK.now += seconds * inputs["size"]
+            return answer
+
+        return runner
+
+    return start
+
+
+RACE = Race(
+    name="test/race",
+    question="Is a millisecond less than three?",
+    inputs=lambda size: {"size": size},
+    expected=lambda inputs: 7,
+    contenders={"one": Contender(busy(0.001)), "three": Contender(busy(0.003))},
+    baseline="three",
+    full=(Case("size=2", {"size": 2}, items=1000),),
+    quick=(Case("size=1", {"size": 1}, items=500),),
+    bars=(Bar("one", "three", 2.0),),
+    rounds=3,
+    item="row",
+)
+
+
+def row_of(outcome: Outcome, contender: str) -> dict[str, Any]:
+    return next(dict(row) for row in outcome.rows if row["contender"] == contender)
+
+
+def test_figures_of_a_race_are_ratios_to_its_baseline() -> None:
+    outcome = run_entry(RACE, quick=False)
+    assert outcome.status == "ok"
+    ratio = row_of(outcome, "one")["speed / three"]
+    assert ratio.median == pytest.approx(3.0)
+    assert (ratio.low, ratio.high) == pytest.approx((3.0, 3.0))
+    assert row_of(outcome, "three")["speed / three"].median == pytest.approx(1.0)
+    one = row_of(outcome, "one")
+    assert one["million rows/s"] == pytest.approx(1e-3 / one["seconds"])
+    assert [v.judgement for v in outcome.verdicts] == ["met"]
+    assert [c.name for c in outcome.columns] == list(one)
+
+
+def test_a_bar_that_is_missed_fails_the_entry() -> None:
+    outcome = run_entry(replace(RACE, bars=(Bar("one", "three", 50.0),)), quick=False)
+    assert outcome.status == "missed"
+    assert outcome.failed
+    assert outcome.verdicts[0].judgement == "missed"
+
+
+def test_a_bar_is_not_judged_at_quick_size_unless_it_says_so() -> None:
+    bars = (Bar("one", "three", 50.0), Bar("one", "three", 60.0, at_quick=True))
+    outcome = run_entry(replace(RACE, bars=bars), quick=True)
+    assert [v.judgement for v in outcome.verdicts] == ["not judged", "missed"]
+    assert outcome.verdicts[0].reason == "holds at full size only"
+    assert outcome.verdicts[0].where == "size=1"
+
+
+def test_a_bar_speaks_of_the_cases_it_names() -> None:
+    cases = (Case("n=1", {"size": 1}), Case("n=2", {"size": 1}))
+    entry = replace(RACE, full=cases, bars=(Bar("one", "three", 1.5, cases="n=2"),))
+    assert [v.where for v in run_entry(entry, quick=False).verdicts] == ["n=2"]
+
+
+def test_a_wrong_answer_fails_before_anything_is_timed_or_reported() -> None:
+    timed = []
+
+    def start(inputs: Any) -> Callable[[], int]:
+        return lambda: timed.append(1) or 8
+
+    entry = replace(RACE, contenders={**RACE.contenders, "liar": Contender(start)})
+    outcome = run_entry(entry, quick=True)
+    assert outcome.status == "wrong"
+    assert outcome.failed
+    assert outcome.rows == ()
+    assert outcome.notes == ("liar, size=1: expected 7, got 8",)
+    assert len(timed) == 1
+
+
+def test_a_contender_that_is_right_only_once_is_wrong() -> None:
+    def start(inputs: Any) -> Callable[[], int]:
+        answers = [7]
+        return lambda: answers.pop() if answers else 0
+
+    entry = replace(RACE, contenders={**RACE.contenders, "spoiler": Contender(start)})
+    outcome = run_entry(entry, quick=True)
+    assert outcome.status == "wrong"
+    assert outcome.notes == ("spoiler, size=1, after 3 rounds: expected 7, got 0",)
+
+
+def test_contenders_take_turns_within_each_round() -> None:
+    turns: list[str] = []
+
+    def start(name: str) -> Callable[[Any], Callable[[], int]]:
+        slow = busy(0.02)
+
+        def ready(inputs: Any) -> Callable[[], int]:
+            runner = slow(inputs)
+            return lambda: turns.append(name) or runner()
+
+        return ready
+
+    contenders = {name: Contender(start(name)) for name in "ab"}
+    run_entry(replace(RACE, contenders=contenders, baseline="a", bars=()), quick=True)
+    # Each is called for its check and for the length of a call, then in three rounds.
+    assert "".join(turns) == "aabb" + "ab" + "ba" + "ab"
+
+
+def test_a_missing_library_skips_its_contender_and_its_bars() -> None:
+    contenders = {**RACE.contenders, "peer": Contender(busy(0.001), needs=("no_such_library",))}
+    bars = (Bar("one", "peer", 1.0), Bar("one", "three", 1.5))
+    outcome = run_entry(replace(RACE, contenders=contenders, bars=bars), quick=False)
+    assert outcome.status == "ok"
+    needs = "needs no_such_library: pip install 'weft[bench]'"
+    assert outcome.notes == (f"peer skipped: {needs}",)
+    assert [(v.judgement, v.reason) for v in outcome.verdicts] == [
+        ("not judged", needs),
+        ("met", ""),
+    ]
+
+
+def test_a_race_without_its_baseline_still_tells_seconds() -> None:
+    contenders = {**RACE.contenders, "peer": Contender(busy(0.001), needs=("no_such_library",))}
+    outcome = run_entry(replace(RACE, contenders=contenders, baseline="peer"), quick=True)
+    assert row_of(outcome, "one")["speed / peer"] is None
+    assert row_of(outcome, "one")["seconds"] > 0
+
+
+def test_a_race_of_one_is_skipped() -> None:
+    contenders = {
+        "one": Contender(busy(0.001)),
+        "three": Contender(busy(0.001), needs=("no_such_library",)),
+    }
+    outcome = run_entry(replace(RACE, contenders=contenders), quick=True)
+    assert outcome.status == "skipped"
+    assert not outcome.failed
+
+
+def test_a_race_draws_what_its_rows_say() -> None:
+    def panels(rows: Any) -> tuple[Panel, ...]:
+        ys = tuple(row["seconds"] for row in rows)
+        return (Panel("seconds", "contender", "s", {"all": ((0.0, 1.0), ys)}),)
+
+    outcome = run_entry(replace(RACE, panels=panels), quick=True)
+    assert outcome.panels[0].lines["all"][1] == tuple(r["seconds"] for r in outcome.rows)
+
+
+TABLE = Table(
+    name="test/table",
+    question="How dear is a plan?",
+    columns=(Column("queries"), Column("cost"), Column("published", published=True)),
+    compute=lambda quick: Sheet(
+        (
+            {"queries": 1, "cost": 2.0, "published": 2.1},
+            {"queries": 100, "cost": Spread(40.0, 30.0, 60.0), "published": None},
+        )
+    ),
+    limits=(Limit("cost", at_most=50), Limit("cost", at_least=3, rows={"queries": "10*"})),
+)
+
+
+def test_a_table_is_judged_cell_by_cell() -> None:
+    outcome = run_entry(TABLE, quick=False)
+    assert outcome.status == "ok"
+    assert [(v.promise, v.where, v.judgement) for v in outcome.verdicts] == [
+        ("cost at most 50", "1", "met"),
+        ("cost at most 50", "100", "met"),
+        ("cost at least 3 where queries 10*", "100", "met"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "judgements"),
+    [
+        (Limit("cost", at_most=3), ["met", "missed"]),
+        (Limit("cost", at_least=2.5, at_most=3), ["missed", "missed"]),
+        (Limit("cost", at_most=3, at_quick=False), ["not judged", "not judged"]),
+        (Limit("published", at_most=3), ["met", "not judged"]),
+        (Limit("cost", at_most=3, rows={"queries": "7"}), ["not judged"]),
+    ],
+)
+def test_limits(limit: Limit, judgements: list[str]) -> None:
+    outcome = run_entry(replace(TABLE, limits=(limit,)), quick=True)
+    assert [v.judgement for v in outcome.verdicts] == judgements
+    assert outcome.failed == ("missed" in judgements)
+
+
+def test_a_table_with_a_wrong_answer_shows_no_figures() -> None:
+    wrong = replace(TABLE, compute=lambda quick: Sheet(({"queries": 1},), wrong=("cost 3, not 2",)))
+    outcome = run_entry(wrong, quick=False)
+    assert (outcome.status, outcome.rows, outcome.notes) == ("wrong", (), ("cost 3, not 2",))
+
+
+def test_a_table_whose_library_is_missing_is_skipped() -> None:
+    outcome = run_entry(replace(TABLE, needs=("no_such_library",)), quick=False)
+    assert outcome.status == "skipped"
+    assert outcome.notes == ("skipped: needs no_such_library: pip install 'weft[bench]'",)
+
+
+def test_entries_that_name_what_is_not_there_cannot_be_made() -> None:
+    with pytest.raises(InternalError, match="names no contender"):
+        replace(RACE, baseline="nobody")
+    with pytest.raises(InternalError, match="has no column"):
+        replace(TABLE, limits=(Limit("price", at_most=1),))
+    with pytest.raises(InternalError, match="not named group/name"):
+        replace(TABLE, name="table")
+
+
+def test_a_spread_of_one_value_is_that_value() -> None:
+    assert Spread.of([2.5]) == Spread(2.5, 2.5, 2.5)
