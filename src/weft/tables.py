@@ -179,19 +179,28 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    from pyarrow import csv
-
-    converted = csv.ConvertOptions(
-        null_values=list(_CSV_NULLS), strings_can_be_null=True, quoted_strings_can_be_null=False
-    )
     try:
-        table = csv.read_csv(path, convert_options=converted)
+        table = _csv(path)
     except pa.ArrowInvalid:
         # Arrow decides on types by the first block; a later value of another type needs them all.
-        block_bytes = min(path.stat().st_size + 1, _LARGEST_BLOCK_BYTES)
-        whole = csv.ReadOptions(block_size=block_bytes)
-        table = csv.read_csv(path, read_options=whole, convert_options=converted)
+        table = _csv(path, block_size=min(path.stat().st_size + 1, _LARGEST_BLOCK_BYTES))
+    if table.num_columns == 1:
+        # An empty line is nothing among several columns, and the NULL of a single one.
+        table = _csv(path, ignore_empty_lines=False)
     return _with_instants(table)
+
+
+def _csv(path: Path, block_size: int | None = None, *, ignore_empty_lines: bool = True) -> pa.Table:
+    from pyarrow import csv
+
+    return csv.read_csv(
+        path,
+        read_options=csv.ReadOptions(block_size=block_size),
+        parse_options=csv.ParseOptions(ignore_empty_lines=ignore_empty_lines),
+        convert_options=csv.ConvertOptions(
+            null_values=list(_CSV_NULLS), strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
 
 
 def _read_json(path: Path) -> pa.Table:

@@ -101,7 +101,8 @@ def _check_laws(name: str, m: Monoid, examples: Sequence[tuple[Any, ...]]) -> No
     def refuse(law: str, where: str) -> None:
         raise QueryError(
             f"custom aggregate {name!r} is not {law}: {where}",
-            hint=f"correct its functions, or do not declare it {law}",
+            hint="correct its functions"
+            + (f", or do not declare it {law}" if hasattr(m.laws, law) else ""),
         )
 
     for e, a in zip(examples, lifted, strict=True):

@@ -31,6 +31,7 @@ from weft.bench.frame import (
 
 # A shorter measurement is mostly the clock and the call; such a runner is called several times.
 _LEAST_SECONDS = 0.01
+_MOST_CALLS = 10_000
 _AT_FULL_SIZE = "holds at full size only"
 
 Rounds = Mapping[str, list[float]]  # seconds of each contender, round by round
@@ -108,7 +109,7 @@ def _time_case(race: Race, case: Case, present: list[str]) -> tuple[Rounds, tupl
 
 def _calls_needed(runner: Runner) -> int:
     seconds, _ = _timed(runner, 1)
-    return max(1, round(_LEAST_SECONDS / max(seconds, 1e-9)))
+    return min(max(1, round(_LEAST_SECONDS / max(seconds, 1e-9))), _MOST_CALLS)
 
 
 def _timed(runner: Runner, calls: int) -> tuple[float, Any]:

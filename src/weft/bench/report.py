@@ -70,9 +70,9 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
             table.add_row(*(Text(column.text(row.get(column.name))) for column in outcome.columns))
         console.print(table)
     for verdict in outcome.verdicts:
-        console.print(_verdict_text(verdict))
+        console.print(_verdict_text(verdict), soft_wrap=True)
     for note in outcome.notes:
-        console.print(Text(f"note: {note}", style="yellow"))
+        console.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
 
 
 def _verdict_text(verdict: Verdict) -> Any:

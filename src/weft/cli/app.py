@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import bench, demo, explain, generate, run, verify
+from weft.cli.options import examples
 from weft.cli.status import Commands
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -20,15 +21,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings=SETTINGS,
-    epilog="Begin with: weft demo, and then weft COMMAND --help, which ends with examples.",
+    epilog=examples("weft demo", "weft COMMAND --help    (ends with examples of its own)"),
 )
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from weft import __version__
 
-        typer.echo(f"weft {version('weft')}")
+        typer.echo(f"weft {__version__}")
         raise typer.Exit
 
 
@@ -47,9 +48,9 @@ def weft(
         typer.echo(context.get_help())
 
 
-app.command("explain", epilog=explain.EXAMPLES, no_args_is_help=True)(explain.command)
-app.command("run", epilog=run.EXAMPLES, no_args_is_help=True)(run.command)
-app.command("verify", epilog=verify.EXAMPLES, no_args_is_help=True)(verify.command)
-app.command("generate", epilog=generate.EXAMPLES, no_args_is_help=True)(generate.command)
+app.command("explain", epilog=explain.EXAMPLES)(explain.command)
+app.command("run", epilog=run.EXAMPLES)(run.command)
+app.command("verify", epilog=verify.EXAMPLES)(verify.command)
+app.command("generate", epilog=generate.EXAMPLES)(generate.command)
 app.command("bench", epilog=bench.EXAMPLES)(bench.command)
 app.command("demo", epilog=demo.EXAMPLES)(demo.command)

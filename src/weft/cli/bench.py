@@ -18,7 +18,7 @@ def command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="NAME",
             help="Entries, groups or patterns; all of them by default.",
             show_default=False,
         ),
@@ -39,7 +39,10 @@ def command(
         ),
     ] = Path("bench-output"),
 ) -> None:
-    """Run benchmarks; each checks its answer first. Ends with 1 when one falls short of its bar."""
+    """Run benchmarks, each of which checks its answer.
+
+    Ends with status 1 when an answer is wrong or an entry falls short of its bar.
+    """
     from weft import bench
 
     if only_list:

@@ -11,7 +11,7 @@ EXAMPLES = examples(
     "weft explain features.sql",
     "weft explain features.sql --planner independent --rate 5000 --keys 200",
     "weft explain features.sql -o plan.html",
-    "weft explain -e \"SELECT device, MIN(temp) AS lo FROM readings "
+    'weft explain -e "SELECT device, MIN(temp) AS lo FROM readings '
     "GROUP BY device, window(ts, '20 minutes')\"",
 )
 _FORMATS_BY_EXTENSION = {
@@ -61,10 +61,10 @@ def command(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Show the plan that would run, what it costs, and what was considered instead."""
+    """Show the plan, its cost, and what was considered instead."""
+    from weft import optimize
     from weft.cli.inputs import statistics_of, workload_of
     from weft.cli.screen import say
-    from weft.planners.portfolio import optimize
 
     if output is not None:
         from weft.tables import refuse_existing

@@ -31,11 +31,15 @@ def command(
     ] = 100_000,
     seed: Annotated[
         int,
-        typer.Option("--seed", metavar="S", help="The same seed, the same rows.", show_default=True),
+        typer.Option(
+            "--seed", metavar="S", help="The same seed, the same rows.", show_default=True
+        ),
     ] = 7,
     format: Annotated[
         str,
-        typer.Option("--format", "-f", metavar="F", help="parquet, csv or json.", show_default=True),
+        typer.Option(
+            "--format", "-f", metavar="F", help="parquet, csv or json.", show_default=True
+        ),
     ] = "parquet",
     files: Annotated[
         int,
@@ -56,7 +60,9 @@ def command(
         float | None,
         _option("--skew", "Z", "sensors, trace", "Zipf exponent of the keys; 0 is uniform."),
     ] = None,
-    devices: Annotated[int | None, _option("--devices", "K", "sensors", "Distinct devices.")] = None,
+    devices: Annotated[
+        int | None, _option("--devices", "K", "sensors", "Distinct devices.")
+    ] = None,
     disorder: Annotated[
         str | None, _option("--disorder", "D", "sensors", "Greatest delay, such as '5 seconds'.")
     ] = None,
@@ -86,7 +92,11 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Write a data set: sensor readings, the auctions of NEXMark, or a trace of connections."""
+    """Write a seeded data set: nexmark, sensors or trace.
+
+    nexmark: people, auctions and bids; sensors: readings of devices; trace: TCP connections.
+    Options end with the sets that have them.
+    """
     from weft.cli.inputs import rate_of
     from weft.cli.screen import say, working
     from weft.generate import generate, write

@@ -26,7 +26,7 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
     weft.errors.WeftError: there is no query
     hint: name a file of SQL statements, or give the SQL itself with -e
     """
-    from weft.sql import parse
+    from weft import parse
 
     if (file is None) == (sql is None):
         raise WeftError(

@@ -8,7 +8,7 @@ import typer
 SqlFile = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[FILE.sql]",
+        metavar="FILE.sql",
         help="Statements separated by ; as a file, or - for standard input.",
         show_default=False,
     ),

@@ -1,22 +1,18 @@
 """`weft run`: the rows of a workload over tables in files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from weft.cli.options import Overwrite, Planner, SqlFile, SqlText, Tables, examples
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from weft.query import Workload
+from weft.cli.verify import compare, conclude
 
 EXAMPLES = examples(
     "weft run features.sql --table readings=readings.parquet",
     "weft run features.sql --table readings=sensors/readings --output features.parquet",
     "weft run features.sql --table readings=readings.csv --engine reference --verify --limit 3",
-    "weft run -e \"SELECT device, MIN(temp) AS lo FROM readings GROUP BY device, "
+    'weft run -e "SELECT device, MIN(temp) AS lo FROM readings GROUP BY device, '
     "window(ts, '20 minutes')\" -t readings=readings.parquet",
 )
 
@@ -52,11 +48,14 @@ def command(
     ] = 10,
     overwrite: Overwrite = False,
 ) -> None:
-    """Run the queries as one shared plan, show the first rows of each, and write them if asked."""
+    """Run queries as one shared plan over tables in files.
+
+    Shows the first rows of each query, and writes all of them where --output says.
+    """
+    from weft import run
     from weft.cli.inputs import tables_of, workload_of
     from weft.cli.outputs import targets_of
     from weft.cli.screen import say, show_rows, working
-    from weft.run import run
     from weft.tables import refuse_existing, write_table
 
     workload = workload_of(file, sql)
@@ -68,19 +67,13 @@ def command(
         tables = tables_of(table or [], workload)
     with working(f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}"):
         made = run(workload, tables, engine=engine, planner=planner)
-    results = {names[0]: made} if len(names) == 1 else dict(made)
-    for at, (name, rows) in enumerate(results.items()):
+    for at, (name, rows) in enumerate(({names[0]: made} if len(names) == 1 else made).items()):
         if at:
             say()
         show_rows(rows, limit, title=name)
         if name in targets:
             say(f"wrote {write_table(rows, targets[name], overwrite=overwrite)}")
     if verify:
-        _verify(workload, tables, engine)
-
-
-def _verify(workload: "Workload", tables: "dict[str, pa.Table]", engine: str | None) -> None:
-    from weft.cli.verify import check
-
-    say_engines = ("reference", engine) if engine not in (None, "reference") else ("reference",)
-    check(workload, tables, say_engines)
+        with working("running the reference engine to compare"):
+            count, differences = compare(workload, tables, made, "this run")
+        conclude(f"{count:,} rows on the reference engine and in this run", differences)

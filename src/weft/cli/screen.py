@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def _type_name(kind: pa.DataType) -> str:
     return "timestamp" if pa.types.is_timestamp(kind) else str(kind)
 
 
-def _spelled(column: pa.ChunkedArray) -> list[str]:
+def _spelled(column: pa.ChunkedArray[Any]) -> list[str]:
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):

@@ -6,7 +6,8 @@
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
@@ -27,18 +28,39 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command that the arguments name, and leave with its status."""
         extra["standalone_mode"] = False
-        sys.exit(_status_of(lambda: super(Commands, self).main(*args, **extra)))
-
-    def invoke(self, ctx: typer.Context) -> Any:
-        """Run the command; a reader that went away ends it without a word."""
+        status = _status_of(lambda: super(Commands, self).main(*args, **extra))
         try:
+            sys.stdout.flush()
+        except OSError:
+            _write_no_more()
+        sys.exit(status)
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the arguments; `--help` and `--version` print here."""
+        with _reader_may_leave():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, up to its last word."""
+        with _reader_may_leave():
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
-            # The interpreter flushes once more as it leaves, and must find somebody who reads.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(BROKEN_PIPE) from None
-        return result
+            return result
+
+
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """End without a word when nobody reads on, as behind `| head`."""
+    try:
+        yield
+    except BrokenPipeError:
+        _write_no_more()
+        raise typer.Exit(BROKEN_PIPE) from None
+
+
+def _write_no_more() -> None:
+    # The interpreter flushes once more as it leaves, and must find somebody who reads.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _status_of(command: Callable[[], Any]) -> int:
@@ -66,7 +88,7 @@ def _failed(message: str, status: int) -> int:
         traceback.print_exc()
     elif status == BUG:
         message += "\n      (WEFT_DEBUG=1 in the environment shows where it happened)"
-    print(message, file=sys.stderr)
+    typer.echo(message, err=True)
     return status
 
 
@@ -79,6 +101,7 @@ def _usage_message(error: typer.TyperException) -> str:
 
 
 def _os_message(error: OSError) -> str:
-    what = f"{error.filename}: " if error.filename is not None else ""
     reason = (error.strerror or str(error)).lower()
-    return f"error: {what}{reason}\nhint: check the path and its permissions"
+    if error.filename is None:
+        return f"error: {reason}"
+    return f"error: cannot open {error.filename}: {reason}\nhint: check the path and permissions"

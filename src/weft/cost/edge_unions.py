@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import lcm
 from typing import TYPE_CHECKING, Protocol, Self
 
+from weft.cost.all_but_one import all_but_one
 from weft.cost.edges import intersect_classes, primitive_classes, scale_classes
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ class EdgeUnions(Protocol):
 
     def unite(self, parts: Sequence[Sequence[int]]) -> Self:
         """Return new rows, each the union of some of these."""
+
+    def unite_all_but_one(self, part: Sequence[int]) -> Self:
+        """Return as many new rows, each the union of all the given ones but one."""
 
 
 def edge_unions(groups: Sequence[Sequence[EdgeClass]]) -> EdgeUnions:
@@ -149,6 +153,13 @@ class AtomUnions:
             self.exact,
         )
 
+    def unite_all_but_one(self, part: Sequence[int]) -> AtomUnions:
+        """Return as many new rows, each the union of all the given ones but one."""
+        import numpy as np
+
+        rest = all_but_one(self._marks[list(part)], np.logical_or)
+        return AtomUnions(rest, self._weights, self.exact)
+
 
 def _inside_of(atoms: Sequence[EdgeClass]) -> list[list[int]]:
     """For each class, the positions in the list of the classes that lie inside it."""
@@ -224,3 +235,10 @@ class BitUnions:
 
         words = np.array([np.bitwise_or.reduce(self._words[list(part)]) for part in parts])
         return BitUnions(words, self._length, self._unit, self.exact)
+
+    def unite_all_but_one(self, part: Sequence[int]) -> BitUnions:
+        """Return as many new rows, each the union of all the given ones but one."""
+        import numpy as np
+
+        rest = all_but_one(self._words[list(part)], np.bitwise_or)
+        return BitUnions(rest, self._length, self._unit, self.exact)

@@ -40,11 +40,30 @@ _EVENTS_PER_UNKNOWN = 10.0
 class CostModel(Protocol):
     """Prices plans node by node; a plan costs the sum of its nodes."""
 
-    name: str
-    unit: str
+    @property
+    def name(self) -> str:
+        """Which model this is."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What a cost is per."""
+        ...
 
     def node_costs(self, nodes: tuple[Node, ...]) -> tuple[float, ...]:
         """Price each node, in order."""
+        ...
+
+    def from_events(self, window: Window, width: int) -> float:
+        """Price of a window that folds events, for `width` partials."""
+        ...
+
+    def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow, width: int) -> float:
+        """Price of a window that combines instances of another, for `width` partials."""
+        ...
+
+    def events_per_partial(self, width: int, slice_us: float) -> float:
+        """Price of the events of one microsecond in units of combining one slice."""
         ...
 
 
@@ -167,7 +186,7 @@ class RateModel:
             case Scan():
                 return 0.0  # charged to those who read it
             case Slice():
-                return self._input(node.input, len(node.partials), 1.0) + self._output(node)
+                return self._reading(node) + self._output(node)
             case Roll():
                 return self._roll(node, readers[node.feeder, node.technique])
             case Join():
@@ -178,61 +197,84 @@ class RateModel:
             case _:
                 assert_never(node)
 
-    def _input(self, node: Node, width: int, copies: float) -> float:
-        """Price of reading a node's rows, each folded into `copies` groups."""
-        c, rows = self.coefficients, self.rows_per_second(node)
-        if isinstance(node, Scan):
-            return rows * (c.scan_event_ns + copies * (c.fold_event_ns + c.lift_ns * width))
-        return rows * copies * (c.read_partial_ns + c.combine_ns * width)
+    def _reading(self, node: Slice) -> float:
+        c, rows, width = self.coefficients, self.rows_per_second(node.input), len(node.partials)
+        if isinstance(node.input, Scan):
+            return rows * (c.scan_event_ns + c.fold_event_ns + c.lift_ns * width)
+        return rows * (c.read_partial_ns + c.combine_ns * width)
 
     def _output(self, node: Slice | Roll) -> float:
         c, rows = self.coefficients, self.rows_per_second(node)
         moved = c.shuffle_row_ns if isinstance(node.inputs[0], Scan) else 0.0
         return rows * (c.write_partial_ns + moved) + c.operator_ns
 
+    def from_events(self, window: Window, width: int) -> float:
+        """Price of a window that folds events, for `width` partials, per second."""
+        c = self.coefficients
+        reach, period = self.reach_us(window), self.period_us(window)
+        copies = reach / period
+        events = self.events_per_second
+        reading = events * (c.scan_event_ns + copies * (c.fold_event_ns + c.lift_ns * width))
+        keys = self.keys_in(reach)
+        writing = keys * _SECOND_US / period * (c.write_partial_ns + c.shuffle_row_ns)
+        return reading + writing + copies * keys * c.state_row_ns + c.operator_ns
+
+    def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow, width: int) -> float:
+        """Price of a window that combines instances of another, for `width` partials."""
+        c = self.coefficients
+        instances, _ = window.reads(feeder)
+        rows = instances * self.keys_in(feeder.range_us)
+        per_second = _SECOND_US / window.slide_us
+        reading = rows * per_second * (c.read_partial_ns + c.combine_ns * width)
+        writing = self.keys_in(window.range_us) * per_second * c.write_partial_ns
+        return reading + writing + rows * c.state_row_ns + c.operator_ns
+
+    def events_per_partial(self, width: int, slice_us: float) -> float:
+        """Price of the events of one microsecond in units of combining one slice of all keys.
+
+        This is the rate a paper would call lambda, where every operation costs the same.
+        """
+        c = self.coefficients
+        event = c.scan_event_ns + c.fold_event_ns + c.lift_ns * width
+        partial = (c.read_partial_ns + c.combine_ns * width) * self.keys_in(slice_us)
+        return self.statistics.events_per_us * event / partial
+
     def _roll(self, node: Roll, readers: int) -> float:
-        reach, period = self.reach_us(node.window), self.period_us(node.window)
-        width = len(node.partials)
-        if isinstance(node.feeder, Scan):
-            copies = reach / period
-            state = copies * self.keys_in(reach) * self.coefficients.state_row_ns
-            return self._input(node.feeder, width, copies) + self._output(node) + state
+        width, feeder, window = len(node.partials), node.feeder, node.window
+        if isinstance(feeder, Scan):
+            return self.from_events(window, width)
+        inner = feeder.window if isinstance(feeder, Roll) and node.technique == FOLD else None
+        if isinstance(window, PeriodicWindow) and isinstance(inner, PeriodicWindow):
+            return self.from_feeder(window, inner, width)
         return self._combining(node, readers) + self._output(node)
 
     def _combining(self, node: Roll, readers: int) -> float:
-        """Price of combining partials, and of keeping those that are still needed."""
+        """Price of combining slices, and of keeping those that are still needed."""
         c, width = self.coefficients, len(node.partials)
         per_row = c.read_partial_ns + c.combine_ns * width
         reach, period = self.reach_us(node.window), self.period_us(node.window)
-        feeder = node.feeder
-        if node.technique == PICK:
+        if node.technique == PICK or (isinstance(node.feeder, Roll) and node.technique != STAIR):
             return self.rows_per_second(node) * c.read_partial_ns
-        if isinstance(feeder, Roll) and node.technique == FOLD:
-            many, rows = self._feeder_reads(node, feeder)
-            kept = many * rows * c.state_row_ns
-            return many * rows * _SECOND_US / period * per_row + kept
         if node.technique == STAIR:
-            slices = node.inputs[1]
-            before = reach - self.reach_us(node.inputs[0].window)  # type: ignore[union-attr]
-            share = before / _SECOND_US * self.rows_per_second(slices)
-            reads = (share + self.keys_in(reach)) * _SECOND_US / period
-            return reads * per_row + share * c.state_row_ns
-        many = max(reach / _SECOND_US * self.rows_per_second(feeder), 1.0)
-        inserted = self.rows_per_second(feeder) * c.read_partial_ns
+            return self._stair(node, per_row)
+        arriving = self.rows_per_second(node.feeder)
+        held = max(reach / _SECOND_US * arriving, 1.0)
         if node.technique == FOLD:
-            return many * _SECOND_US / period * per_row + many * c.state_row_ns
+            return held * _SECOND_US / period * per_row + held * c.state_row_ns
         technique = TECHNIQUES[node.technique]
-        shared = readers if technique.several_ranges else 1
-        slices_in_window = max(many / max(self.keys_in(reach), 1e-9), 1.0)
-        combines = technique.combines_per_slide(slices_in_window)
-        moving = self.rows_per_second(feeder) * max(combines - 1, 0.0) * c.combine_ns * width
-        answers = self.rows_per_second(node) * c.combine_ns * width
-        kept = technique.partials_stored(slices_in_window) * self.keys_in(reach) * c.state_row_ns
-        return (inserted + moving + kept) / shared + answers
+        keys = max(self.keys_in(reach), 1e-9)
+        slices = max(held / keys, 1.0)
+        combines = max(technique.combines_per_slide(slices) - 1, 0.0)
+        moving = arriving * (c.read_partial_ns + combines * c.combine_ns * width)
+        keeping = technique.partials_stored(slices) * keys * c.state_row_ns
+        sharers = readers if technique.several_ranges else 1
+        return (moving + keeping) / sharers + self.rows_per_second(node) * c.combine_ns * width
 
-    def _feeder_reads(self, node: Roll, feeder: Roll) -> tuple[float, float]:
-        """Feeder instances per instance of the window, and rows per feeder instance."""
-        rows = self.keys_in(self.reach_us(feeder.window))
-        if isinstance(node.window, PeriodicWindow) and isinstance(feeder.window, PeriodicWindow):
-            return float(node.window.reads(feeder.window)[0]), rows
-        return 1.0, rows
+    def _stair(self, node: Roll, per_row: float) -> float:
+        inner, slices = node.inputs
+        assert isinstance(inner, Roll)
+        reach = self.reach_us(node.window)
+        delta_s = (reach - self.reach_us(inner.window)) / _SECOND_US
+        held = delta_s * self.rows_per_second(slices)
+        reads = (held + self.keys_in(reach)) * _SECOND_US / self.period_us(node.window)
+        return reads * per_row + held * self.coefficients.state_row_ns

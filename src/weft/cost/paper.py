@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from weft.cost.edges import edge_rate
 from weft.cost.factor_cost import PaperCost
 from weft.cost.omega import OMEGA_TECHNIQUES, overlap_factor
-from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import FOLD, STAIR, Emit, Join, Node, Roll, Scan, Slice
 from weft.time import format_us
 from weft.window import CumulatingWindow, PeriodicWindow, Window
 
@@ -71,6 +71,27 @@ class PaperModel:
         }
         return tuple(self._node_cost(node, per_roll) for node in nodes)
 
+    def from_events(self, window: Window, width: int) -> float:
+        """Count the events that enter the instances of a window; `width` does not matter."""
+        parts = _periodic(window)
+        if not parts:
+            return self.statistics.events_per_us * self.counting.period_us * self._scale
+        return sum(map(self.counting.from_events, parts)) * self._scale
+
+    def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow, width: int) -> float:
+        """Count the feeder's instances that enter the instances of a window."""
+        if feeder.reuses(window):
+            return float(self.counting.instances(window)) * self._scale
+        return self.counting.from_feeder(window, feeder) * self._scale
+
+    def events_per_partial(self, width: int, slice_us: float) -> float:
+        """Every operation counts one, so this is the rate of events."""
+        return self.statistics.events_per_us
+
+    @property
+    def _scale(self) -> float:
+        return _SECOND_US / self.counting.period_us if self.per_second else 1.0
+
     def _node_cost(self, node: Node, per_roll: dict[Roll, float]) -> float:
         match node:
             case Scan() | Emit():
@@ -86,20 +107,15 @@ class PaperModel:
 
     def _window(self, node: Roll) -> float:
         """A window from events or from another window, as Wu et al. count it."""
-        scale = _SECOND_US / self.counting.period_us if self.per_second else 1.0
         window, feeder = node.window, node.feeder
         if isinstance(feeder, Scan):
-            parts = _periodic(window)
-            if not parts:
-                return self.statistics.events_per_us * self.counting.period_us * scale
-            return sum(map(self.counting.from_events, parts)) * scale
-        if not isinstance(window, PeriodicWindow) or not isinstance(feeder, Roll):
-            return 0.0
+            return self.from_events(window, 1)
         if node.technique == STAIR:
             return self._stair(node) * self._units_per_second
-        if node.technique == PICK or not isinstance(feeder.window, PeriodicWindow):
-            return float(self.counting.instances(window)) * scale
-        return self.counting.from_feeder(window, feeder.window) * scale
+        assert isinstance(feeder, Roll)
+        if isinstance(window, PeriodicWindow) and isinstance(feeder.window, PeriodicWindow):
+            return self.from_feeder(window, feeder.window, 1)
+        return 0.0
 
     def _stair(self, node: Roll) -> float:
         """Slices before the step, and the step itself, at every slide."""

@@ -14,10 +14,9 @@ where it stands, so that a change near an end stays near that end:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, put, store
 from weft.kernels.compiled import kernel
@@ -25,22 +24,30 @@ from weft.kernels.compiled import kernel
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
 
-ROOT, LEFT_FINGER, RIGHT_FINGER, SIZE = 0, 1, 2, 3  # in `at`
-PARENT, ENTRIES, SIDE = 0, 1, 2  # in `nodes`
-UP, LEFT, RIGHT, TOP = 0, 1, 2, 3  # values of SIDE
-NONE = -1
-
-
-class State(NamedTuple):
-    """One pool of nodes for the trees of all keys."""
-
-    times: npt.NDArray[np.int64]  # [node, entry]
-    partials: Columns  # [node, entry]
-    children: npt.NDArray[np.int64]  # [node, entry + 1]; NONE in a leaf
-    aggregates: Columns  # [node, 1]
-    nodes: npt.NDArray[np.int64]  # [node, 3]
-    free: npt.NDArray[np.int64]  # [node + 1]; a stack, its height in the last place
-    at: npt.NDArray[np.int64]  # [key, 4]
+from weft.kernels.fiba_nodes import (
+    ENTRIES,
+    LEFT,
+    LEFT_FINGER,
+    NONE,
+    PARENT,
+    RIGHT,
+    RIGHT_FINGER,
+    ROOT,
+    SIDE,
+    SIZE,
+    TOP,
+    UP,
+    State,
+    drop_first,
+    is_leaf,
+    last_child,
+    merge,
+    move_entries,
+    open_entry,
+    place,
+    search,
+    take,
+)
 
 
 def new(operation: Operation, capacity: int, keys: int = 1, arity: int = 2) -> State:
@@ -57,7 +64,7 @@ def new(operation: Operation, capacity: int, keys: int = 1, arity: int = 2) -> S
     )
     state.free[-1] = nodes
     for key in range(keys):
-        root = _take(state, TOP)
+        root = take(state, TOP)
         state.at[key] = (root, root, root, 0)
     return state
 
@@ -83,30 +90,6 @@ def resized(operation: Operation, state: State, capacity: int) -> State:
 
 
 @kernel
-def _take(state: State, side: int) -> int:
-    height = len(state.free) - 1
-    state.free[height] -= 1
-    node = state.free[state.free[height]]
-    state.nodes[node, PARENT] = NONE
-    state.nodes[node, ENTRIES] = 0
-    state.nodes[node, SIDE] = side
-    state.children[node, 0] = NONE
-    return int(node)
-
-
-@kernel
-def _give_back(state: State, node: int) -> None:
-    height = len(state.free) - 1
-    state.free[state.free[height]] = node
-    state.free[height] += 1
-
-
-@kernel
-def _is_leaf(state: State, node: int) -> bool:
-    return bool(state.children[node, 0] == NONE)
-
-
-@kernel
 def _aggregate(state: State, node: int) -> Partial:
     return get(state.aggregates, node, 0)
 
@@ -116,7 +99,7 @@ def _between(op: Any, state: State, node: int, first: int, stop: int) -> Partial
     """Combine the entries `first` up to `stop` of a node and the children between them."""
     answer = op.identity
     for i in range(first, stop):
-        if i > first and not _is_leaf(state, node):
+        if i > first and not is_leaf(state, node):
             answer = op.combine(answer, _aggregate(state, state.children[node, i]))
         answer = op.combine(answer, get(state.partials, node, i))
     return answer
@@ -125,47 +108,34 @@ def _between(op: Any, state: State, node: int, first: int, stop: int) -> Partial
 @kernel
 def _recompute(op: Any, state: State, node: int) -> None:
     entries, side = state.nodes[node, ENTRIES], state.nodes[node, SIDE]
-    answer = _between(op, state, node, 0, entries)
-    if not _is_leaf(state, node):
-        if side == UP or side == RIGHT:
+    parent, answer = state.nodes[node, PARENT], _between(op, state, node, 0, entries)
+    if not is_leaf(state, node):
+        if side in (UP, RIGHT):
             answer = op.combine(_aggregate(state, state.children[node, 0]), answer)
-        if side == UP or side == LEFT:
+        if side in (UP, LEFT):
             answer = op.combine(answer, _aggregate(state, state.children[node, entries]))
-    if side == LEFT or side == RIGHT:
-        parent = state.nodes[node, PARENT]
-        if state.nodes[parent, SIDE] != TOP:
-            if side == LEFT:
-                answer = op.combine(answer, _aggregate(state, parent))
-            else:
-                answer = op.combine(_aggregate(state, parent), answer)
+    if side in (LEFT, RIGHT) and state.nodes[parent, SIDE] != TOP:
+        older, newer = answer, _aggregate(state, parent)
+        if side == RIGHT:
+            older, newer = newer, older
+        answer = op.combine(older, newer)
     put(state.aggregates, node, 0, answer)
 
 
 @kernel
-def _repair(op: Any, state: State, key: int, node: int, left: bool, right: bool) -> None:
+def _repair(op: Any, state: State, node: int, left: bool, right: bool) -> None:
     """Renew what depends on `node`: up to a spine or the root, then down the spines touched."""
-    while state.nodes[node, SIDE] == UP:
-        _recompute(op, state, node)
-        node = state.nodes[node, PARENT]
     _recompute(op, state, node)
-    side = state.nodes[node, SIDE]
-    if _is_leaf(state, node):
-        return
-    if side == LEFT or (side == TOP and left):
-        below = state.children[node, 0]
-        while below != NONE:
+    while state.nodes[node, SIDE] == UP:
+        node = state.nodes[node, PARENT]
+        _recompute(op, state, node)
+    top = state.nodes[node, SIDE]
+    for side in (LEFT, RIGHT):
+        touched = left if side == LEFT else right
+        below = node if top == side or (top == TOP and touched) else NONE
+        while below != NONE and not is_leaf(state, below):
+            below = state.children[below, 0] if side == LEFT else last_child(state, below)
             _recompute(op, state, below)
-            below = state.children[below, 0]
-    if side == RIGHT or (side == TOP and right):
-        below = state.children[node, state.nodes[node, ENTRIES]]
-        while below != NONE:
-            _recompute(op, state, below)
-            below = NONE if _is_leaf(state, below) else _last_child(state, below)
-
-
-@kernel
-def _last_child(state: State, node: int) -> int:
-    return int(state.children[node, state.nodes[node, ENTRIES]])
 
 
 @kernel
@@ -192,75 +162,31 @@ def query(op: Any, state: State, key: int) -> Partial:
     """Combine the whole window: two combines, whatever it holds."""
     root = state.at[key, ROOT]
     answer = _aggregate(state, root)
-    if not _is_leaf(state, root):
+    if not is_leaf(state, root):
         answer = op.combine(_aggregate(state, state.at[key, LEFT_FINGER]), answer)
         answer = op.combine(answer, _aggregate(state, state.at[key, RIGHT_FINGER]))
     return answer
 
 
 @kernel
-def _place(state: State, node: int, time: int) -> int:
-    """Find the first entry of a node that is not older than `time`."""
-    i = 0
-    while i < state.nodes[node, ENTRIES] and state.times[node, i] < time:
-        i += 1
-    return i
-
-
-@kernel
-def _search(state: State, key: int, time: int) -> int:
-    """Find the node that holds `time` or the leaf where it belongs, from the nearer finger."""
-    node = state.at[key, ROOT]
-    if not _is_leaf(state, node):
-        if time < state.times[node, 0]:
-            node = state.at[key, LEFT_FINGER]
-            while (
-                state.nodes[node, SIDE] != TOP
-                and time > state.times[node, state.nodes[node, ENTRIES] - 1]
-            ):
-                node = state.nodes[node, PARENT]
-        elif time > state.times[node, state.nodes[node, ENTRIES] - 1]:
-            node = state.at[key, RIGHT_FINGER]
-            while state.nodes[node, SIDE] != TOP and time < state.times[node, 0]:
-                node = state.nodes[node, PARENT]
-    while not _is_leaf(state, node):
-        i = _place(state, node, time)
-        if i < state.nodes[node, ENTRIES] and state.times[node, i] == time:
-            break
-        node = state.children[node, i]
-    return int(node)
-
-
-@kernel
-def _open_entry(state: State, node: int, i: int) -> None:
-    """Make room for entry `i` and for the child behind it."""
-    for j in range(state.nodes[node, ENTRIES], i, -1):
-        state.times[node, j] = state.times[node, j - 1]
-        put(state.partials, node, j, get(state.partials, node, j - 1))
-        state.children[node, j + 1] = state.children[node, j]
-    state.nodes[node, ENTRIES] += 1
-
-
-@kernel
 def insert_at(op: Any, state: State, key: int, time: int, value: Partial) -> None:
     """Add a value anywhere in time; a second value for a time is combined behind the first."""
-    node = _search(state, key, time)
-    i = _place(state, node, time)
+    node = search(state, key, time)
+    i = place(state, node, time)
     if i < state.nodes[node, ENTRIES] and state.times[node, i] == time:
-        put(state.partials, node, i, op.combine(get(state.partials, node, i), value))
-        _repair(op, state, key, node, False, False)
-        return
-    _open_entry(state, node, i)
-    state.times[node, i] = time
+        value = op.combine(get(state.partials, node, i), value)
+    else:
+        open_entry(state, node, i)
+        state.times[node, i] = time
+        state.at[key, SIZE] += 1
     put(state.partials, node, i, value)
-    state.at[key, SIZE] += 1
     left, right = False, False
     while state.nodes[node, ENTRIES] == state.times.shape[1]:
         side = state.nodes[node, SIDE]
-        left = left or side == LEFT or side == TOP
-        right = right or side == RIGHT or side == TOP
+        left = left or side in (LEFT, TOP)
+        right = right or side in (RIGHT, TOP)
         node = _split(op, state, key, node)
-    _repair(op, state, key, node, left, right)
+    _repair(op, state, node, left, right)
 
 
 @kernel
@@ -277,63 +203,33 @@ def _split(op: Any, state: State, key: int, node: int) -> int:
     """Move the upper half of a full node into a new one to its right; return the parent."""
     side = state.nodes[node, SIDE]
     if side == TOP:
-        root = _take(state, TOP)
+        root = take(state, TOP)
         state.children[root, 0] = node
         state.nodes[node, PARENT] = root
         state.at[key, ROOT] = root
         state.nodes[node, SIDE] = LEFT
-        sibling = _take(state, RIGHT)
+        sibling = take(state, RIGHT)
     elif side == RIGHT:
         state.nodes[node, SIDE] = UP
-        sibling = _take(state, RIGHT)
+        sibling = take(state, RIGHT)
     else:
-        sibling = _take(state, UP)
+        sibling = take(state, UP)
     half = state.times.shape[1] // 2
-    _move_entries(state, node, half + 1, sibling)
+    move_entries(state, node, half + 1, sibling)
     if state.at[key, RIGHT_FINGER] == node:
         state.at[key, RIGHT_FINGER] = sibling
     parent = state.nodes[node, PARENT]
-    i = _place(state, parent, state.times[node, half])
-    _open_entry(state, parent, i)
+    i = place(state, parent, state.times[node, half])
+    open_entry(state, parent, i)
     state.times[parent, i] = state.times[node, half]
     put(state.partials, parent, i, get(state.partials, node, half))
     state.nodes[node, ENTRIES] = half
     state.children[parent, i + 1] = sibling
     state.nodes[sibling, PARENT] = parent
-    if state.nodes[node, SIDE] == UP:
-        _recompute(op, state, node)
-    if state.nodes[sibling, SIDE] == UP:
-        _recompute(op, state, sibling)
+    for half_node in (node, sibling):
+        if state.nodes[half_node, SIDE] == UP:
+            _recompute(op, state, half_node)
     return int(parent)
-
-
-@kernel
-def _move_entries(state: State, source: int, first: int, target: int) -> None:
-    """Append the entries from `first` on, and the children around them, to another node."""
-    entries, place = state.nodes[source, ENTRIES], state.nodes[target, ENTRIES]
-    if not _is_leaf(state, source):
-        for i in range(first, entries + 1):
-            child = state.children[source, i]
-            state.children[target, place + i - first] = child
-            state.nodes[child, PARENT] = target
-    for i in range(first, entries):
-        state.times[target, place + i - first] = state.times[source, i]
-        put(state.partials, target, place + i - first, get(state.partials, source, i))
-    state.nodes[target, ENTRIES] = place + entries - first
-    state.nodes[source, ENTRIES] = first
-
-
-@kernel
-def _drop_first(state: State, node: int, children: int) -> None:
-    """Remove the first entry of a node, and the first or the second (`children`) of its children."""
-    entries = state.nodes[node, ENTRIES]
-    for i in range(1, entries):
-        state.times[node, i - 1] = state.times[node, i]
-        put(state.partials, node, i - 1, get(state.partials, node, i))
-    if not _is_leaf(state, node):
-        for i in range(children, entries):
-            state.children[node, i] = state.children[node, i + 1]
-    state.nodes[node, ENTRIES] = entries - 1
 
 
 @kernel
@@ -341,7 +237,7 @@ def evict(op: Any, state: State, key: int) -> None:
     """Remove the oldest time."""
     half = state.times.shape[1] // 2
     node = state.at[key, LEFT_FINGER]
-    _drop_first(state, node, 0)
+    drop_first(state, node, 0)
     state.at[key, SIZE] -= 1
     right = False
     while state.nodes[node, SIDE] != TOP and state.nodes[node, ENTRIES] + 1 < half:
@@ -349,33 +245,16 @@ def evict(op: Any, state: State, key: int) -> None:
         sibling = state.children[parent, 1]
         right = right or state.nodes[sibling, SIDE] == RIGHT
         # The separator comes down in either case.
-        place = state.nodes[node, ENTRIES]
-        state.times[node, place] = state.times[parent, 0]
-        put(state.partials, node, place, get(state.partials, parent, 0))
-        state.nodes[node, ENTRIES] = place + 1
+        entries = state.nodes[node, ENTRIES]
+        state.times[node, entries] = state.times[parent, 0]
+        put(state.partials, node, entries, get(state.partials, parent, 0))
+        state.nodes[node, ENTRIES] = entries + 1
         if state.nodes[sibling, ENTRIES] + 1 <= half:
-            node = _merge(state, key, node, sibling, parent)
+            node = merge(state, key, node, sibling, parent)
         else:
             _borrow(op, state, node, sibling, parent)
             node = parent
-    _repair(op, state, key, node, True, right)
-
-
-@kernel
-def _merge(state: State, key: int, node: int, sibling: int, parent: int) -> int:
-    """Take in all of the right sibling; return the node to go on with, which may be a new root."""
-    if state.at[key, RIGHT_FINGER] == sibling:
-        state.at[key, RIGHT_FINGER] = node
-    _move_entries(state, sibling, 0, node)
-    _drop_first(state, parent, 1)
-    _give_back(state, sibling)
-    if state.nodes[parent, ENTRIES] > 0:
-        return parent
-    _give_back(state, parent)
-    state.nodes[node, SIDE] = TOP
-    state.nodes[node, PARENT] = NONE
-    state.at[key, ROOT] = node
-    return node
+    _repair(op, state, node, True, right)
 
 
 @kernel
@@ -383,11 +262,11 @@ def _borrow(op: Any, state: State, node: int, sibling: int, parent: int) -> None
     """Move the right sibling's first entry up and its first child over."""
     state.times[parent, 0] = state.times[sibling, 0]
     put(state.partials, parent, 0, get(state.partials, sibling, 0))
-    if not _is_leaf(state, node):
+    if not is_leaf(state, node):
         child = state.children[sibling, 0]
         state.children[node, state.nodes[node, ENTRIES]] = child
         state.nodes[child, PARENT] = node
-    _drop_first(state, sibling, 0)
+    drop_first(state, sibling, 0)
     if state.nodes[sibling, SIDE] == UP:
         _recompute(op, state, sibling)
 
@@ -412,12 +291,12 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
     if first >= stop:
         return op.identity
     node = state.at[key, ROOT]
-    start, end = _place(state, node, first), _place(state, node, stop)
-    while start == end and not _is_leaf(state, node):
+    start, end = place(state, node, first), place(state, node, stop)
+    while start == end and not is_leaf(state, node):
         node = state.children[node, start]
-        start, end = _place(state, node, first), _place(state, node, stop)
+        start, end = place(state, node, first), place(state, node, stop)
     answer = _between(op, state, node, start, end)
-    if start < end and not _is_leaf(state, node):
+    if start < end and not is_leaf(state, node):
         older = _from(op, state, state.children[node, start], first)
         answer = op.combine(older, answer)
         answer = op.combine(answer, _upto(op, state, state.children[node, end], stop))
@@ -429,11 +308,11 @@ def _from(op: Any, state: State, node: int, first: int) -> Partial:
     """Combine what a subtree holds from `first` on."""
     answer = op.identity
     while node != NONE:
-        i, entries = _place(state, node, first), state.nodes[node, ENTRIES]
-        below = state.children[node, i] if not _is_leaf(state, node) else NONE
+        i, entries = place(state, node, first), state.nodes[node, ENTRIES]
+        below = state.children[node, i] if not is_leaf(state, node) else NONE
         if i < entries:
             if below != NONE:
-                answer = op.combine(_aggregate(state, _last_child(state, node)), answer)
+                answer = op.combine(_aggregate(state, last_child(state, node)), answer)
             answer = op.combine(_between(op, state, node, i, entries), answer)
         node = below
     return answer
@@ -444,8 +323,8 @@ def _upto(op: Any, state: State, node: int, stop: int) -> Partial:
     """Combine what a subtree holds before `stop`."""
     answer = op.identity
     while node != NONE:
-        i = _place(state, node, stop)
-        below = state.children[node, i] if not _is_leaf(state, node) else NONE
+        i = place(state, node, stop)
+        below = state.children[node, i] if not is_leaf(state, node) else NONE
         if i > 0:
             if below != NONE:
                 answer = op.combine(answer, _aggregate(state, state.children[node, 0]))

@@ -165,12 +165,12 @@ def _box(
                 name, "slice", f"SLICE {cuts_text(node.edges)}", lifted_text(node), cost, details
             )
         case Roll():
-            special = marks(node, factors)
+            window = title(node)
             factor = ("factor window",) if node in factors else ()
-            details = (title(node), *factor, f"technique {node.technique}", *_computed(node))
-            subtitle = ", ".join(special) or lifted_text(node)
-            kind: Kind = "factor" if node in factors else "window"
-            return Box(name, kind, title(node), subtitle, cost, details, (title(node),))
+            details = (window, *factor, f"technique {node.technique}", *_computed(node))
+            subtitle = ", ".join(marks(node, factors)) or lifted_text(node)
+            kind: Kind = "factor" if factor else "window"
+            return Box(name, kind, window, subtitle, cost, details, (window,))
         case Join():
             early = [printable(side.alias) for side in node.sides if side.early]
             aggregated = (f"aggregated early: {listing(early, None)}",) if early else ()

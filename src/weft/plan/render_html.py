@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weft.plan.plan import Plan
     from weft.plan.render_graph import Kind
 
-LIMITS = Limits(boxes=40, results=12, columns=5)
+LIMITS = Limits(boxes=32, results=12, columns=5)
 MOST_ROWS = 500  # of the table of windows
 _STYLE = """
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#1b2430;--soft:#5d6b7c;
@@ -118,7 +118,7 @@ def page(plan: Plan) -> str:
 def _heading(plan: Plan) -> str:
     windows = counted(len(plan.emits), "window")
     sources = ", ".join(dict.fromkeys(scan.source for scan in plan.scans))
-    figures = [_figure(amount(plan.cost), f"cost {plan.unit}")]
+    figures = [_figure(amount(plan.cost), f"cost, {plan.unit}")]
     unshared = unshared_cost(plan)
     if unshared is not None:
         figures.append(_figure(amount(unshared), "unshared"))

@@ -10,8 +10,8 @@ from weft.plan.render_words import amount, gain
 if TYPE_CHECKING:
     from weft.plan.plan import Plan
 
-# Mermaid itself refuses to draw more than 500 arrows.
-LIMITS = Limits(boxes=200, results=100, columns=200)
+# Beyond this the arrows of a mermaid drawing can no longer be followed.
+LIMITS = Limits(boxes=80, results=40, columns=80)
 _SAFE = frozenset(" _.,:*+-/()=@'%|!?→…·")
 _SHAPES = {
     "scan": ("[(", ")]"),

@@ -111,7 +111,15 @@ def _side_by_side(windows: Sequence[PeriodicWindow]) -> Iterator[tuple[tuple[int
 def _overlapping(windows: Sequence[PeriodicWindow]) -> Iterator[tuple[tuple[int, int, int], None]]:
     seeds = [(w.slide_us, w.offset_us, w.range_us % w.slide_us) for w in windows]
     parts = sorted({(w.range_us, w.slide_us, w.offset_us) for w in windows})
-    for slide, offset, residue in _closure(seeds, _meet_congruent):
+    families = _closure(seeds, _meet_congruent)
+    # Where the range is no multiple, the coarsest slide may leave no shorter range at all.
+    finer = {
+        (slide // part, offset % (slide // part), residue % (slide // part)): None
+        for slide, offset, residue in families
+        for part in (2, 3, 5)
+        if residue and slide % part == 0
+    }
+    for slide, offset, residue in families | finer:
         shortest = slide + residue  # no gaps: a covering feeder is at least as long as its slide
         yield (shortest, slide, offset), None
         ends = {

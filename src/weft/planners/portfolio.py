@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from weft.cost.model import RateModel, coefficients_of
 from weft.cost.paper import PaperModel
 from weft.errors import InternalError, QueryError, UnsupportedError
-from weft.plan import Candidate, Emit, Plan, Scope, scopes_of
+from weft.plan import Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
-from weft.planners import independent
+from weft.planners import factor, independent, slicing
 from weft.planners.base import Context, NoProposal, Planner, Proposal
 from weft.planners.shares import shares_of
 from weft.query import JoinQuery, Workload
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # In order of preference between plans of equal cost: the simpler one first.
 PLANNERS: dict[str, Planner] = {
     "independent": independent.propose,
+    "factor": factor.propose,
+    "slice": slicing.propose,
 }
 # Planners whose papers count operations per second, not per common period.
 _BY_RATE = frozenset({"weave", "triweave", "subsume", "slice"})
@@ -160,7 +162,7 @@ def _reasons(proposal: Proposal) -> list[tuple[tuple[str, str], str]]:
         ((emit.query, emit.label), proposal.reasons[roll.window])
         for emit in proposal.emits
         for roll in emit.inputs[:1]
-        if proposal.reasons and getattr(roll, "window", None) in proposal.reasons
+        if isinstance(roll, Roll) and roll.window in proposal.reasons
     ]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.cost.all_but_one import all_but_one
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -89,3 +91,10 @@ class RangeSets:
             np.array([np.bitwise_or.reduce(self._words[list(part)]) for part in parts]),
             np.array([self._alone[list(part)].sum() for part in parts]),
         )
+
+    def unite_all_but_one(self, part: Sequence[int]) -> RangeSets:
+        """Return as many new rows, each the union of all the given ones but one."""
+        import numpy as np
+
+        alone = self._alone[list(part)]
+        return RangeSets(all_but_one(self._words[list(part)], np.bitwise_or), alone.sum() - alone)

@@ -55,10 +55,7 @@ def merge_greedily(groups: Trees) -> Parts:
 
 
 class _Gains:
-    """What each pair of trees saves when merged, and the best partner of each.
-
-    Where unions are dear to cost, a gain is at first an upper bound, and settled when it leads.
-    """
+    """What each pair of trees saves when merged, and the best partner of each."""
 
     def __init__(self, trees: Trees) -> None:
         import numpy as np
@@ -66,10 +63,9 @@ class _Gains:
         count = len(trees)
         self.trees = trees
         self.gains = np.full((count, count), -np.inf)
-        self.settled = np.full((count, count), not trees.lazy)
         self.alive = np.ones(count, dtype=np.bool_)
         for row in range(count - 1):
-            self._bound(row, np.arange(row + 1, count))
+            self._count(row, np.arange(row + 1, count))
         self.partner = self.gains.argmax(axis=1)
         self.best = self.gains.max(axis=1)
 
@@ -82,19 +78,9 @@ class _Gains:
 
     def largest(self) -> tuple[float, int, int]:
         """Return the largest gain and its pair, the smaller row first."""
-        import numpy as np
-
-        while True:
-            row = int(self.best.argmax())
-            other = int(self.partner[row])
-            if self.settled[row, other] or not np.isfinite(self.best[row]):
-                return float(self.best[row]), min(row, other), max(row, other)
-            costs = self.trees.costs
-            joined = self.trees.join_costs(row, self.trees, np.array([other]))[0]
-            gain = costs[row] + costs[other] - joined
-            self.gains[row, other] = self.gains[other, row] = gain
-            self.settled[row, other] = self.settled[other, row] = True
-            self._find_best(np.array([row, other]))
+        row = int(self.best.argmax())
+        other = int(self.partner[row])
+        return float(self.best[row]), min(row, other), max(row, other)
 
     def merged(self, into: int, absorbed: int) -> None:
         """Count anew what the merge of two trees changed."""
@@ -105,7 +91,7 @@ class _Gains:
         self.best[absorbed] = -np.inf
         others = np.flatnonzero(self.alive)
         others = others[others != into]
-        self._bound(into, others)
+        self._count(into, others)
         fresh, partner, best = self.gains[into, others], self.partner[others], self.best[others]
         stale = (partner == into) | (partner == absorbed)
         better = (fresh > best) | ((fresh == best) & (into < partner))
@@ -113,11 +99,10 @@ class _Gains:
         self.best[improved], self.partner[improved] = self.gains[into, improved], into
         self._find_best(np.append(others[stale], into))
 
-    def _bound(self, row: int, others: NDArray[np.intp]) -> None:
+    def _count(self, row: int, others: NDArray[np.intp]) -> None:
         apart = self.trees.costs[row] + self.trees.costs[others]
-        gains = apart - self.trees.join_bounds(row, self.trees, others, below=apart)
+        gains = apart - self.trees.join_costs(row, self.trees, others, below=apart)
         self.gains[row, others] = self.gains[others, row] = gains
-        self.settled[row, others] = self.settled[others, row] = not self.trees.lazy
 
     def _find_best(self, rows: NDArray[np.intp]) -> None:
         self.partner[rows] = self.gains[rows].argmax(axis=1)
@@ -149,11 +134,12 @@ def move_groups(groups: Trees, parts: Sequence[Sequence[int]]) -> Parts | None:
     """
     state = _Moves(groups, parts)
     sweeps = _SWEEPS_OF_FEW if len(groups) <= _FEW_ROWS else _SWEEPS_OF_MANY
+    moved = False
     for _ in range(sweeps):
-        moves = sum(state.try_group(group) for group in range(len(groups)))
-        if not moves:
+        if not any([state.leave(tree) for tree in range(len(groups))]):
             break
-    return [sorted(part) for part in state.parts if part] if state.moved else None
+        moved = True
+    return [sorted(part) for part in state.parts if part] if moved else None
 
 
 class _Moves:
@@ -165,54 +151,54 @@ class _Moves:
         self.parts: Parts = [*(list(part) for part in parts), *([] for _ in range(spare))]
         # An empty tree has no row of its own yet; any row keeps the place.
         self.trees = groups.unite([part or [0] for part in self.parts])
-        self.owner = {group: i for i, part in enumerate(self.parts) for group in part}
         self.noise = _NOISE * float(self.trees.costs.sum())
-        self.moved = False
 
-    def try_group(self, group: int) -> bool:
-        """Move one group where it costs least; False when it is there already."""
+    def leave(self, tree: int) -> bool:
+        """Move groups out of a tree, as long as one of them costs less elsewhere."""
+        moved = False
+        waiting = list(self.parts[tree])
+        while waiting:
+            part = self.parts[tree]
+            saved = self._saved(tree)
+            for group in list(waiting):
+                waiting.remove(group)
+                target = self._better_place(group, tree, saved[part.index(group)])
+                if target is not None:
+                    self._move(group, tree, target)
+                    moved = True
+                    break
+        return moved
+
+    def _saved(self, tree: int) -> list[float]:
+        """Return what the tree would save by losing each of its groups."""
+        part, cost = self.parts[tree], float(self.trees.costs[tree])
+        if len(part) == 1:
+            return [cost]
+        saved: list[float] = (cost - self.groups.unite_all_but_one(part).costs).tolist()
+        return saved
+
+    def _better_place(self, group: int, source: int, saved: float) -> int | None:
+        """Return the tree where the group adds least, None when it saves nothing to go there."""
         import numpy as np
 
-        source = self.owner[group]
-        rest = [other for other in self.parts[source] if other != group]
-        without = self.groups.unite([rest]) if rest else None
-        saved = float(self.trees.costs[source] - (without.costs[0] if without else 0.0))
         others = np.array([i for i, p in enumerate(self.parts) if p and i != source], dtype=np.intp)
-        target, added = -1, float(self.groups.costs[group]) if rest else np.inf
+        target, added = None, saved - self.noise
+        if len(self.parts[source]) > 1 and self.groups.costs[group] < added:
+            target, added = self.parts.index([]), float(self.groups.costs[group])
         if len(others):
-            cheapest, joining = self._cheapest_join(group, others, saved)
-            if joining <= added:
-                target, added = cheapest, joining
-        if added >= saved - self.noise:
-            return False
-        self._move(group, source, target if target >= 0 else self.parts.index([]))
-        return True
-
-    def _cheapest_join(
-        self, group: int, others: NDArray[np.intp], saved: float
-    ) -> tuple[int, float]:
-        """Return the tree that costs least more with this group, and how much more."""
-        import numpy as np
-
-        before = self.trees.costs[others]
-        added = self.groups.join_bounds(group, self.trees, others, before + saved) - before
-        settled = np.full(len(others), not self.trees.lazy)
-        while True:
-            cheapest = int(added.argmin())
-            if settled[cheapest] or not np.isfinite(added[cheapest]):
-                return int(others[cheapest]), float(added[cheapest])
-            joined = self.groups.join_costs(group, self.trees, others[cheapest : cheapest + 1])
-            added[cheapest] = joined[0] - before[cheapest]
-            settled[cheapest] = True
+            before = self.trees.costs[others]
+            joining = self.groups.join_costs(group, self.trees, others, before + added) - before
+            cheapest = int(joining.argmin())
+            if joining[cheapest] < added:
+                target = int(others[cheapest])
+        return target
 
     def _move(self, group: int, source: int, target: int) -> None:
         self.parts[source].remove(group)
         self.parts[target].append(group)
-        self.owner[group] = target
         for tree in (source, target):
             if self.parts[tree]:
                 self.trees.assign(tree, self.groups.unite([self.parts[tree]]), 0)
-        self.moved = True
 
 
 def exact_partition(groups: Trees) -> Parts:

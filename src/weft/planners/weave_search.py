@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from weft.cost.edges import edge_rate
+from weft.cost.lookups import RangeProfile
 from weft.cost.omega import (
     Mode,
     TreeSums,
@@ -183,17 +184,35 @@ class _Problem:
             tuple(np.sort(np.concatenate([self.groups.members(g) for g in part])).tolist())
             for part in parts
         ]
-        sums = trees.sums_at(rates)
         model = trees.model
-        counted = model.technique == "slick_deque_inv" and model.mode == "exact"
-        if counted and len(self.windows) <= _MOST_COUNTED_WINDOWS:
-            running = [running_aggregates(self.windows.periodic(rows)) for rows in members]
-            sums = replace(sums, running=np.array(running, dtype=np.float64))
+        sums = self._counted(trees.sums_at(rates), members, rates)
         omegas = overlap_factors(model.technique, model.mode, sums, rates)
         cost = self.constant + float((model.overhead + rates * omegas).sum())
         rows = sorted(zip(members, rates.tolist(), omegas.tolist(), strict=True))
         ordered, ordered_rates, ordered_omegas = zip(*rows, strict=True)
         return WeavePlan(ordered, ordered_rates, ordered_omegas, cost, cost, cost)
+
+    def _counted(self, sums: TreeSums, members: list[tuple[int, ...]], rates: Floats) -> TreeSums:
+        """Replace what the search estimated from sums by counts over the windows themselves."""
+        import numpy as np
+
+        model, windows = self.trees.model, self.windows
+        if model.technique == "flat_fat":
+            ranges, slides = windows.ranges.astype(np.float64), windows.slides.astype(np.float64)
+            weights, cost = lookup_weights(model.mode, slides), lookup_cost(model.mode)
+            profiles = (
+                RangeProfile.of(ranges[tree], weights[tree]) for tree in map(np.array, members)
+            )
+            totals = [p.total(rates[i : i + 1], cost)[0] for i, p in enumerate(profiles)]
+            return replace(sums, lookups=np.array(totals))
+        if (
+            model.technique == "slick_deque_inv"
+            and model.mode == "exact"
+            and len(windows) <= _MOST_COUNTED_WINDOWS
+        ):
+            running = [running_aggregates(windows.periodic(rows)) for rows in members]
+            return replace(sums, running=np.array(running, dtype=np.float64))
+        return sums
 
     def _unshared(self) -> tuple[Floats, Floats]:
         """Return the edge rate and the overlap factor of every window in a tree of its own."""

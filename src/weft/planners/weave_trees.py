@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from weft.cost.all_but_one import all_but_one
 from weft.cost.edge_unions import edge_unions
 from weft.cost.lookups import RangeProfile
 from weft.cost.omega import TreeSums, lookup_cost, lookup_weights, overlap_factors
+from weft.planners.lookup_rows import lookup_rows
 from weft.planners.range_sets import RangeSets
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from weft.cost.edge_unions import EdgeUnions
     from weft.cost.omega import Mode
+    from weft.planners.lookup_rows import LookupRows
     from weft.planners.weave_groups import Groups
 
     Floats = NDArray[np.float64]
@@ -54,14 +57,14 @@ class Trees:
         sums: TreeSums,
         finest: Floats,
         sets: RangeSets | None,
-        profiles: list[RangeProfile] | None,
+        lookups: LookupRows | None,
     ) -> None:
         import numpy as np
 
         self.model, self.edges, self._sums, self._finest = model, edges, sums, finest
-        self._sets, self._profiles = sets, profiles
+        self._sets, self._lookups = sets, lookups
         at_own_rate = self.sums_at(edges.rates)
-        self._lookups = at_own_rate.lookups + np.zeros(len(finest))
+        self._own_lookups = at_own_rate.lookups + np.zeros(len(finest))
         self.costs = model.costs(at_own_rate, edges.rates)
 
     @classmethod
@@ -79,67 +82,43 @@ class Trees:
             firings=np.add.reduceat(1 / slides, starts),
             range_max=np.maximum.reduceat(ranges, starts),
         )
-        sets = profiles = None
+        sets = lookups = None
         if model.technique == "slick_deque_inv":
             sets = RangeSets.of_runs(groups.windows.ranges[order], starts)
         if model.technique == "flat_fat":
             weights = lookup_weights(model.mode, slides)
-            profiles = [
-                RangeProfile.of(r, w)
-                for r, w in zip(
-                    np.split(ranges, starts[1:]), np.split(weights, starts[1:]), strict=True
-                )
-            ]
-        return cls(model, edges, sums, edges.rates.copy(), sets, profiles)
+            runs = zip(np.split(ranges, starts[1:]), np.split(weights, starts[1:]), strict=True)
+            profiles = [RangeProfile.of(*run) for run in runs]
+            lookups = lookup_rows(profiles, lookup_cost(model.mode), edges.rates)
+        return cls(model, edges, sums, edges.rates.copy(), sets, lookups)
 
     def __len__(self) -> int:
         return len(self.costs)
 
     def sums_at(self, rates: Floats) -> TreeSums:
         """Return the sums of every row, with those that depend on the edge rate."""
-        import numpy as np
-
         sums = self._sums
         if self._sets is not None:
             phases = self._phases(self.edges.rates, self._finest)
             sums = replace(sums, running=self._sets.sizes * phases)
-        if self._profiles is not None:
-            cost = lookup_cost(self.model.mode)
-            totals = [
-                float(profile.total(rates[i : i + 1], cost)[0])
-                for i, profile in enumerate(self._profiles)
-            ]
-            sums = replace(sums, lookups=np.array(totals))
+        if self._lookups is not None:
+            sums = replace(sums, lookups=self._lookups.totals(rates))
         return sums
 
-    @property
-    def lazy(self) -> bool:
-        """True when the cost of a union is dear to settle and `join_bounds` are close to it."""
-        return self._profiles is not None
+    def join_costs(self, row: int, others: Trees, rows: Indices, below: Floats) -> Floats:
+        """Return the cost of this row united with each of the other's rows.
 
-    def join_costs(self, row: int, others: Trees, rows: Indices) -> Floats:
-        """Return the cost of this row united with each of the other's rows."""
-        rates = self.edges.join_rates(row, others.edges, rows)
-        return self.model.costs(self._joined_sums(row, others, rows, rates), rates)
-
-    def join_bounds(self, row: int, others: Trees, rows: Indices, below: Floats) -> Floats:
-        """Bound those costs from below; unless `lazy`, the bound is the cost.
-
-        A union that cannot cost less than `below` is given as infinity: its edges are not worth
-        counting.
+        A union that cannot cost less than `below` is given as infinity: its edges, which are
+        dear to count, are not counted.
         """
         import numpy as np
 
         costs = np.full(len(rows), np.inf)
-        # No union has fewer edges than either tree.
-        fewest = np.maximum(self.edges.rates[row], others.edges.rates[rows])
-        kept = self._floor_costs(row, others, rows, fewest) < below
+        kept = self._floor_costs(row, others, rows) < below
         rows = rows[kept]
-        if len(rows) and self.lazy:
+        if len(rows):
             rates = self.edges.join_rates(row, others.edges, rows)
-            costs[kept] = self._floor_costs(row, others, rows, rates)
-        elif len(rows):
-            costs[kept] = self.join_costs(row, others, rows)
+            costs[kept] = self.model.costs(self._joined_sums(row, others, rows, rates), rates)
         return costs
 
     def assign(self, row: int, other: Trees, other_row: int) -> None:
@@ -151,9 +130,9 @@ class Trees:
         self.costs[row] = other.costs[other_row]
         if self._sets is not None and other._sets is not None:
             self._sets.assign(row, other._sets, other_row)
-        if self._profiles is not None and other._profiles is not None:
-            self._profiles[row] = other._profiles[other_row]
-            self._lookups[row] = other._lookups[other_row]
+        if self._lookups is not None and other._lookups is not None:
+            self._lookups.assign(row, other._lookups, other_row)
+            self._own_lookups[row] = other._own_lookups[other_row]
 
     def unite(self, parts: Sequence[Sequence[int]]) -> Trees:
         """Return new trees, each the union of some of these."""
@@ -167,16 +146,30 @@ class Trees:
             firings=np.add.reduceat(self._sums.firings[flat], starts),
             range_max=np.maximum.reduceat(self._sums.range_max[flat], starts),
         )
-        profiles = self._profiles
         return Trees(
             self.model,
             self.edges.unite(parts),
             sums,
             np.maximum.reduceat(self._finest[flat], starts),
             None if self._sets is None else self._sets.unite(parts),
-            None
-            if profiles is None
-            else [RangeProfile.union([profiles[i] for i in part]) for part in parts],
+            None if self._lookups is None else self._lookups.unite(parts),
+        )
+
+    def unite_all_but_one(self, part: Sequence[int]) -> Trees:
+        """Return as many new trees, each the union of all the given ones but one."""
+        import numpy as np
+
+        rows = list(part)
+        totals = [column[rows] for column in _columns(self._sums)[:3]]
+        queries, overlap, firings = (own.sum() - own for own in totals)
+        range_max = all_but_one(self._sums.range_max[rows], np.maximum)
+        return Trees(
+            self.model,
+            self.edges.unite_all_but_one(rows),
+            TreeSums(queries, overlap, firings, range_max),
+            all_but_one(self._finest[rows], np.maximum),
+            None if self._sets is None else self._sets.unite_all_but_one(rows),
+            None if self._lookups is None else self._lookups.unite_all_but_one(rows),
         )
 
     def _phases(self, rates: Floats, finest: Floats) -> Floats:
@@ -191,18 +184,19 @@ class Trees:
             return np.ones_like(rates)
         return np.where(rates > finest * (1 + 1e-9), 2.0, 1.0)
 
-    def _floor_costs(self, row: int, others: Trees, rows: Indices, rates: Floats) -> Floats:
-        """Bound the costs of unions with at least these edge rates from below."""
+    def _floor_costs(self, row: int, others: Trees, rows: Indices) -> Floats:
+        """Bound the costs of unions from below; none has fewer edges than either tree."""
         import numpy as np
 
         sums = _joined(self._sums, row, others._sums, rows)
         if self._sets is not None and others._sets is not None:
             sizes = np.maximum(self._sets.sizes[row], others._sets.sizes[rows])
             sums = replace(sums, running=sizes)
-        if self._profiles is not None:
+        if self._lookups is not None:
             drop = lookup_cost(self.model.mode).largest_drop * sums.queries
-            sums = replace(sums, lookups=self._lookups[row] + others._lookups[rows] - drop)
-        return self.model.costs(sums, rates)
+            looked_up = self._own_lookups[row] + others._own_lookups[rows]
+            sums = replace(sums, lookups=looked_up - drop)
+        return self.model.costs(sums, np.maximum(self.edges.rates[row], others.edges.rates[rows]))
 
     def _joined_sums(self, row: int, others: Trees, rows: Indices, rates: Floats) -> TreeSums:
         import numpy as np
@@ -212,13 +206,9 @@ class Trees:
             finest = np.maximum(self._finest[row], others._finest[rows])
             sizes = self._sets.join_sizes(row, others._sets, rows)
             sums = replace(sums, running=sizes * self._phases(rates, finest))
-        if self._profiles is not None and others._profiles is not None:
-            cost = lookup_cost(self.model.mode)
-            theirs = [
-                float(others._profiles[other].total(rates[i : i + 1], cost)[0])
-                for i, other in enumerate(rows.tolist())
-            ]
-            sums = replace(sums, lookups=self._profiles[row].total(rates, cost) + np.array(theirs))
+        if self._lookups is not None and others._lookups is not None:
+            looked_up = self._lookups.joined(row, others._lookups, rows, rates)
+            sums = replace(sums, lookups=looked_up)
         return sums
 
 

@@ -34,7 +34,6 @@ _REFUSED = {
     "distinct": (TokenType.DISTINCT, "SELECT DISTINCT", "remove it: result rows are distinct"),
     "into": (TokenType.INTO, "INTO", "name the statement with -- name: x instead"),
     "qualify": (TokenType.QUALIFY, "QUALIFY", "filter the result"),
-    "windows": (TokenType.WINDOW, "WINDOW", "put the window in GROUP BY"),
     "laterals": (TokenType.LATERAL, "LATERAL VIEW", "flatten the table first"),
     "sample": (TokenType.TABLE_SAMPLE, "TABLESAMPLE", "sample the table first"),
     "sort": (TokenType.SORT_BY, "SORT BY", "sort the result"),
@@ -61,7 +60,13 @@ def parse(text: str, schemas: Schemas | None = None) -> Workload:
     script = Script(text)
     workload = Workload()
     for statement in script.statements():
-        query = _bind(script, statement, schemas)
+        try:
+            query = _bind(script, statement, schemas)
+        except RecursionError:
+            hint = "split it into simpler expressions"
+            raise script.error(
+                "this statement is nested too deeply", hint=hint, at=statement.tokens[0]
+            ) from None
         with script.located(statement.named_at):
             workload.add(query)
     return workload
@@ -123,7 +128,7 @@ def _bind(script: Script, statement: Statement, schemas: Schemas | None) -> Quer
     sources = tuple(_source(script, table, schemas) for table in tables)
     scope = Scope(script, sources)
     if len(tables) > 1:
-        return bind_join(scope, statement, tables)
+        return bind_join(scope, statement, select, tables)
     return _bind_query(scope, statement, select, tables[0])
 
 
@@ -180,20 +185,15 @@ def _source(script: Script, table: exp.Table, schemas: Schemas | None) -> Source
 def _bind_query(scope: Scope, statement: Statement, select: exp.Select, table: exp.Table) -> Query:
     items = items_of(scope, select)
     key_nodes, window_nodes = grouping_elements(scope, statement, items)
-    windows, times = _windows(scope, statement, table, window_nodes)
+    # Keys first: a misspelt window is an unknown function among them, not a missing window.
     keys = read_keys(scope, key_nodes)
+    windows, times = _windows(scope, statement, table, window_nodes)
     projector = Projector(scope, keys, window_nodes)
     for item in items:
         projector.add(item)
-    projection = projector.finish()
-    if not projection.aggs:
-        raise scope.script.error(
-            "this query computes no aggregate",
-            hint="select one, such as COUNT(*) or MIN(temp)",
-            at=statement.tokens[0],
-        )
+    projection = projector.finish(statement)
     where = select.args.get("where")
-    condition = None if where is None else scope.scalar(where.this, "WHERE")
+    condition = None if where is None else scope.scalar(where.this, "filter")
     with scope.script.located(statement.tokens[0]):
         return Query(
             statement.name,

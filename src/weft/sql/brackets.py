@@ -49,9 +49,10 @@ def _rows(script: Script, span: exp.Tuple) -> Extent:
 def _span(script: Script, span: exp.Tuple) -> Extent:
     total = 0
     for term in span.expressions:
-        unit = term.args.get("unit")
-        with script.located(term if unit is None else unit):
-            total += duration_us(term.name if unit is None else f"{term.name} {unit.name}")
+        # A term is a number and a unit, or a whole duration as text.
+        parts = term.expressions or [term]
+        with script.located(parts[-1]):
+            total += duration_us(" ".join(part.name for part in parts))
     return bounded(script, Extent(total, span))
 
 

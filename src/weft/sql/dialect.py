@@ -151,8 +151,11 @@ class WeftParser(SparkParser):
 
     def _parse_timestamp_by(self, keyword: Token) -> exp.Column:
         at = self._curr or keyword
-        column = self._parse_column()
-        if not isinstance(column, exp.Column):
+        # Not a general column: a bracket after it would be taken for an index into an array.
+        parts = [self._parse_id_var(any_token=False)]
+        while parts[-1] is not None and self._match(TokenType.DOT):
+            parts.append(self._parse_id_var(any_token=False))
+        if None in parts or len(parts) > 2:
             raise ClauseFault(
                 "TIMESTAMP BY needs the name of a column",
                 "name the column with the event time; compute it in the table first if need be",
@@ -164,7 +167,7 @@ class WeftParser(SparkParser):
                 "remove OVER and what follows it",
                 self._prev,
             )
-        return column
+        return exp.Column(this=parts[-1], table=parts[0] if len(parts) == 2 else None)
 
     def _parse_stream_window(self, opening: Token) -> StreamWindow:
         token = self._curr
@@ -200,12 +203,13 @@ class WeftParser(SparkParser):
     def _parse_span(self, keyword: Token) -> exp.Tuple:
         """Read `1 HOUR 30 MINUTES`, or `'1 hour'`, as terms that carry their positions."""
         terms: list[exp.Expr] = []
-        while self._curr and not self._match_texts(("SLIDE", "]"), advance=False):
+        starts = {TokenType.STRING, TokenType.DASH, TokenType.NUMBER}
+        while self._curr.token_type in starts:
             if self._match(TokenType.STRING):
                 terms.append(exp.Literal.string(self._prev.text).update_positions(self._prev))
                 continue
             number = self._parse_signed_number(keyword)
-            if not self._curr or self._curr.token_type == TokenType.R_BRACKET:
+            if not self._curr or self._match_texts(("SLIDE", "]"), advance=False):
                 raise ClauseFault(
                     f"{keyword.text} {number.name} has no unit of time",
                     f"write a unit, such as {keyword.text} {number.name} MINUTES",
@@ -213,7 +217,7 @@ class WeftParser(SparkParser):
                 )
             self._advance()
             unit = exp.var(self._prev.text).update_positions(self._prev)
-            terms.append(exp.Interval(this=number, unit=unit).update_positions(number))
+            terms.append(exp.Tuple(expressions=[number, unit]))
         if not terms:
             self._refuse_number(keyword)
         return exp.Tuple(expressions=terms).update_positions(terms[0])
@@ -223,11 +227,12 @@ class WeftParser(SparkParser):
         return exp.Tuple(expressions=[number]).update_positions(number)
 
     def _parse_signed_number(self, keyword: Token) -> exp.Literal:
+        first = self._curr
         sign = "-" if self._match(TokenType.DASH) else ""
         if not self._match(TokenType.NUMBER):
             self._refuse_number(keyword)
         number = exp.Literal(this=sign + self._prev.text, is_string=False)
-        return number.update_positions(self._prev)
+        return number.update_positions(first)
 
     def _refuse_number(self, keyword: Token) -> NoReturn:
         raise ClauseFault(
@@ -242,5 +247,9 @@ class Weft(Spark):
         """Spark's tokens; two quotes in a string are one, as in Spark 4 and in the standard."""
 
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
+        # As a keyword, WINDOW begins a clause, and GROUP BY could not begin with window(ts, ...).
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+        }
 
     Parser = WeftParser

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from weft.expression import canonical
 from weft.query import JoinInput, JoinQuery
@@ -28,14 +27,14 @@ _EQUALITY = "join on equal columns, such as a.id = b.id"
 class _Conditions:
     """What WHERE and ON say: pairs of equal columns, and filters of single sources."""
 
-    on: list[tuple[str, str]]
-    filters: dict[str, list[str]]
+    on: list[tuple[exp.Column, exp.Column]]
+    filters: dict[str, list[exp.Expr]]
 
 
-def bind_join(scope: Scope, statement: Statement, tables: list[exp.Table]) -> JoinQuery:
+def bind_join(
+    scope: Scope, statement: Statement, select: exp.Select, tables: list[exp.Table]
+) -> JoinQuery:
     """Bind an aggregation over the equi-join of two or more sources."""
-    select = statement.tree
-    assert isinstance(select, exp.Select)
     _check_aliases(scope, tables)
     conditions = _conditions(scope, select)
     items = items_of(scope, select)
@@ -57,14 +56,14 @@ def bind_join(scope: Scope, statement: Statement, tables: list[exp.Table]) -> Jo
     projector = Projector(scope, keys, [])
     for item in items:
         projector.add(item)
-    projection = projector.finish()
+    projection = projector.finish(statement)
     inputs = _inputs(scope, tables, conditions)
     _check_connected(scope, tables, conditions)
     with scope.script.located(statement.tokens[0]):
         return JoinQuery(
             statement.name,
             inputs,
-            tuple(conditions.on),
+            tuple((_spell(left), _spell(right)) for left, right in conditions.on),
             tuple(projection.keys.items()),
             tuple(projection.aggs.items()),
             projection.window_columns,
@@ -87,18 +86,17 @@ def _check_aliases(scope: Scope, tables: list[exp.Table]) -> None:
 def _conditions(scope: Scope, select: exp.Select) -> _Conditions:
     """Sort every conjunct of ON, USING and WHERE."""
     found = _Conditions([], {})
-    left = [scope.sources[0].alias]
+    left = scope.sources[0].alias
     for join, source in zip(select.args["joins"], scope.sources[1:], strict=True):
         _check_kind(scope, join)
         for name in join.args.get("using") or ():
-            pair = [exp.column(name.copy(), table=alias) for alias in (left[0], source.alias)]
+            pair = (exp.column(name, table=left), exp.column(name, table=source.alias))
             for column in pair:
-                column.this.update_positions(name)
+                column.update_positions(name)
                 scope.resolve(column)
-            found.on.append((pair[0].sql(dialect="spark"), pair[1].sql(dialect="spark")))
+            found.on.append(pair)
         if join.args.get("on") is not None:
             _sort(scope, join.args["on"], found)
-        left.append(source.alias)
     where = select.args.get("where")
     if where is not None:
         _sort(scope, where.this, found)
@@ -122,38 +120,36 @@ def _check_kind(scope: Scope, join: exp.Join) -> None:
 
 def _sort(scope: Scope, condition: exp.Expr, found: _Conditions) -> None:
     condition = stripped(condition)
-    if isinstance(condition, exp.And):
-        _sort(scope, condition.left, found)
-        _sort(scope, condition.right, found)
-        return
-    if isinstance(condition, exp.Boolean) and condition.this:
-        return  # sqlglot completes a JOIN without ON by ON TRUE
-    text = scope.scalar(condition, "WHERE")
-    aliases = scope.aliases(condition)
+    conjuncts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    for conjunct in map(stripped, conjuncts):
+        if isinstance(conjunct, exp.And):
+            _sort(scope, conjunct, found)
+        # sqlglot completes a JOIN without ON by ON TRUE.
+        elif not isinstance(conjunct, exp.Boolean) or not conjunct.this:
+            _sort_one(scope, conjunct, found)
+
+
+def _sort_one(scope: Scope, conjunct: exp.Expr, found: _Conditions) -> None:
+    text = scope.scalar(conjunct, "filter")
+    aliases = scope.aliases(conjunct)
     if len(aliases) > 1:
-        if not _is_equality(condition):
+        left, right = conjunct.args.get("this"), conjunct.args.get("expression")
+        equality = isinstance(conjunct, exp.EQ)
+        if not (equality and isinstance(left, exp.Column) and isinstance(right, exp.Column)):
             raise scope.script.error(
-                f"{text} compares streams other than by equal columns",
-                hint=_EQUALITY,
-                at=condition,
+                f"{text} ties streams by more than equal columns", hint=_EQUALITY, at=conjunct
             )
-        sides = (condition.left, condition.right)
-        found.on.append((sides[0].sql(dialect="spark"), sides[1].sql(dialect="spark")))
+        found.on.append((left, right))
         return
     owner = aliases[0] if aliases else scope.sources[0].alias
     # A filter reads one source, before the join, where its columns have no qualifier.
-    for column in condition.find_all(exp.Column):
+    for column in conjunct.find_all(exp.Column):
         column.set("table", None)
-    wrapped = exp.paren(condition) if isinstance(condition, exp.Or) else condition
-    found.filters.setdefault(owner, []).append(wrapped.sql(dialect="spark", comments=False))
+    found.filters.setdefault(owner, []).append(conjunct)
 
 
-def _is_equality(condition: exp.Expr) -> bool:
-    return (
-        isinstance(condition, exp.EQ)
-        and isinstance(condition.left, exp.Column)
-        and isinstance(condition.right, exp.Column)
-    )
+def _spell(node: exp.Expr) -> str:
+    return node.sql(dialect="spark", comments=False)
 
 
 def _inputs(
@@ -171,7 +167,7 @@ def _inputs(
             )
         window = None if bracket is None else _join_window(scope, bracket)
         filters = conditions.filters.get(source.alias)
-        where = None if filters is None else canonical(" AND ".join(filters))
+        where = None if filters is None else canonical(_spell(exp.and_(*filters)))
         time = None if by is None else _time(scope, by, source.alias)
         inputs.append(JoinInput(source.name, source.alias, time, window, where))
     if all(source.window is None for source in inputs):
@@ -209,13 +205,10 @@ def _time(scope: Scope, column: exp.Column, alias: str) -> str:
 
 def _check_connected(scope: Scope, tables: list[exp.Table], conditions: _Conditions) -> None:
     """Refuse a source that no chain of equalities ties to the first one."""
-    pairs = [(a.rpartition(".")[0], b.rpartition(".")[0]) for a, b in conditions.on]
+    pairs = [{left.table, right.table} for left, right in conditions.on]
     tied = {scope.sources[0].alias}
-    while True:
-        reached = {side for pair in pairs if tied & set(pair) for side in pair} - tied
-        if not reached:
-            break
-        tied |= reached
+    for _ in tables:
+        tied = tied.union(*(pair for pair in pairs if tied & pair))
     for table, source in zip(tables, scope.sources, strict=True):
         if source.alias not in tied:
             raise scope.script.error(

@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from weft.query import WINDOW_COLUMNS
 from weft.sql.aggregates import AggregateReader, holds_aggregate, is_aggregate
-from weft.sql.scope import Scope, comparable, stripped
+from weft.sql.scope import Scope, comparable, stripped, unknown_function
 from weft.sql.windows import is_window_function
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def _groupable(scope: Scope, item: Item, element: exp.Expr) -> exp.Expr:
     if holds_aggregate(item.node):
         raise scope.script.error(
             "an aggregate cannot be grouped by",
-            hint="group by columns of events or expressions over them",
+            hint=f"group by columns of events; if {element.name} is one, call the aggregate by "
+            "another name",
             at=element,
         )
     return item.node
@@ -178,8 +179,14 @@ class Projector:
             raise self._refusal(item)
         self._once(item, column, self._window_items)
 
-    def finish(self) -> Projection:
-        """Return all columns, each under a name of its own."""
+    def finish(self, statement: Statement) -> Projection:
+        """Return all columns, each under a name of its own, and at least one aggregate."""
+        if not self._aggs:
+            raise self._scope.script.error(
+                "this query computes no aggregate",
+                hint="select one, such as COUNT(*) or MIN(temp)",
+                at=statement.tokens[0],
+            )
         columns: list[tuple[str, exp.Expr | None]] = []
         keys = {}
         for compared, key in self._keys.items():
@@ -190,8 +197,8 @@ class Projector:
         window_columns = list(WINDOW_COLUMNS)
         for position, default in enumerate(WINDOW_COLUMNS):
             item = self._window_items.get(position)
-            window_columns[position] = (item and item.alias) or default
-            columns.append((window_columns[position], item and item.whole))
+            window_columns[position] = default if item is None else item.alias or default
+            columns.append((window_columns[position], None if item is None else item.whole))
         columns.extend((name, node) for name, _, node in self._aggs)
         self._check_names(columns)
         label, start, end = window_columns
@@ -250,6 +257,8 @@ class Projector:
                 hint="put the same window in GROUP BY",
                 at=node,
             )
+        if isinstance(node, exp.Anonymous):
+            return unknown_function(script, node, ())
         if isinstance(node, exp.Window) or not holds_aggregate(node):
             text = self._scope.scalar(node, "key")
             return script.error(

@@ -66,6 +66,7 @@ class Scope:
         source = self._source_of(column)
         if source.columns is not None and column.name not in source.columns:
             raise self.missing_column(column, source)
+        column.update_positions(column.args.get("table") or column.this)
         qualifier = exp.to_identifier(source.alias) if len(self.sources) > 1 else None
         column.set("table", qualifier)
         return source
@@ -149,14 +150,13 @@ class Scope:
             )
         if call.name.casefold() in WINDOW_FUNCTIONS:
             raise self.script.error(
-                f"{call.name} is a window and cannot stand in a {role}",
+                f"{call.name}(...) is a window and cannot stand in a {role}",
                 hint="put it in GROUP BY, by itself or inside Windows(...)",
                 at=call,
             )
         raise unknown_function(self.script, call, SCALAR_FUNCTIONS)
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
-        text = node.sql(dialect="spark")
         hint = "use columns, literals, operators, CASE, CAST and the functions of docs/sql.md"
         match node:
             case exp.Query() | exp.Exists() | exp.Any() | exp.All():
@@ -168,10 +168,8 @@ class Scope:
             case exp.Star():
                 message = "* stands only in COUNT(*)"
                 hint = "name the columns"
-            case exp.Func():
-                message = f"function {node.sql_name().lower()!r} is not supported"
             case _:
-                message = f"cannot compute {text}"
+                message = f"cannot compute {node.sql(dialect='spark', comments=False)}"
         raise self.script.error(message, hint=hint, at=node)
 
 

@@ -197,16 +197,19 @@ class Script:
 
     def _syntax_error(self, fault: SyntaxFault, tokens: tuple[Token, ...]) -> QueryError:
         for suspect in (fault.before, fault.token):
-            word = "" if suspect is None else suspect.text.upper()
-            close = get_close_matches(word, _KEYWORDS, n=1, cutoff=0.75)
-            if suspect is not None and close and close[0] != word:
+            if suspect is None or suspect.token_type != TokenType.VAR:
+                continue
+            close = get_close_matches(suspect.text.upper(), _KEYWORDS, n=1, cutoff=0.75)
+            if close and close[0] != suspect.text.upper():
                 message = f"cannot make sense of {suspect.text!r} here"
                 return self.error(message, hint=f"did you mean {close[0]}?", at=suspect)
         token = fault.token
         found = "the end of the statement" if token is None else repr(token.text)
         wanted = re.fullmatch(r"Expect(?:ing|ed) (\S+)", fault.description)
         surplus = re.search(r"arguments \((\d+)\) is greater .* \((\d+)\)", fault.description)
-        if wanted is not None:
+        if fault.description.startswith("Expected TYPE"):
+            message = f"{found} is not a type"
+        elif wanted is not None:
             message = f"expected {wanted.group(1)} before {found}"
         elif surplus is not None:
             message = f"this function takes {surplus.group(2)} argument(s), not {surplus.group(1)}"

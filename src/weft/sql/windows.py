@@ -46,7 +46,10 @@ _REFUSED = {
         "SlidingWindow is not supported: it has an instance for every event",
         "use HoppingWindow(minute, 10, 1), with a slide that is fine enough",
     ),
-    "snapshotwindow": ("SnapshotWindow is not supported", "group by the time column instead"),
+    "snapshotwindow": (
+        "SnapshotWindow is not supported",
+        "use TumblingWindow(microsecond, 1): each instance holds one instant",
+    ),
     "windows": ("a list of windows stands inside another one", "write one Windows(...)"),
 }
 

@@ -1,0 +1,58 @@
+"""One minimal slicing for all windows of a scope, user-defined ones included.
+
+Panes and pairs (Shein & Chrysanthis) and the begins-only slices of Carbone et al., "Cutty"
+(CIKM 2016) differ in the edges they cut at; the final technique over the slices is chosen by cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.plan import FOLD, Roll, Scope, Slice
+from weft.plan.nodes import topological
+from weft.planners.base import Context, NoProposal, Proposal
+from weft.techniques import TECHNIQUES
+from weft.window import Edges, PeriodicWindow, Slicing, Window
+
+if TYPE_CHECKING:
+    from weft.aggregates import Partial
+
+
+def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
+    """Cut events once at the edges of all windows, roll every window from the slices.
+
+    Batch engines cut at ends too, because nothing is open when the input ends; counting as the
+    paper does, only begins cut.
+    """
+    windows = tuple(w for w in scope.windows if scope.shareable_partials(w))
+    if not windows:
+        return NoProposal("exact percentiles need every event of their window")
+    slicing: Slicing = "begins" if context.counts_as_papers_do else "pairs"
+    edges = Edges.of(windows, slicing)
+    if slicing == "begins" and not edges.classes:
+        edges = Edges.of(windows)
+    slices = Slice(scope.scan, scope.keys, edges, scope.partials_for(windows))
+    # The published count of FlatFAT misses its updates, so papers' counts compare the lazy store.
+    techniques = (FOLD,) if context.counts_as_papers_do else techniques_for(scope, windows)
+    plans = [
+        Proposal(scope.emits({w: roll(scope, slices, w, technique) for w in windows}))
+        for technique in techniques
+    ]
+    return min(plans, key=lambda p: sum(context.model.node_costs(topological(p.emits))))
+
+
+def roll(scope: Scope, slices: Slice, window: Window, technique: str) -> Roll:
+    """Roll a window from slices; windows that are not periodic are folded."""
+    chosen = technique if isinstance(window, PeriodicWindow) else FOLD
+    return Roll((slices,), window, chosen, scope.keys, scope.shareable_partials(window))
+
+
+def techniques_for(scope: Scope, windows: tuple[Window, ...]) -> tuple[str, ...]:
+    """Name the techniques that are legal for every partial of these windows, `fold` first.
+
+    A partial runs in a structure of its own, so each must have the laws by itself.
+    """
+    partials: tuple[Partial, ...] = scope.partials_for(windows)
+    laws = [p.laws(exact=scope.is_exact(p)) for p in partials]
+    legal = [t.name for t in TECHNIQUES.values() if not any(x.missing(t.needs) for x in laws)]
+    return (FOLD, *(name for name in legal if name != "naive"))

@@ -1,0 +1,200 @@
+"""Every declared law of every aggregate, on random inputs."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft import agg
+from weft.aggregates import AggregateCall, decompose, monoid, monoid_names
+from weft.aggregates.custom import same_partial
+from weft.errors import QueryError
+
+numbers = st.one_of(st.none(), st.integers(-1000, 1000), st.floats(-1e6, 1e6), st.just(math.nan))
+whole = st.one_of(st.none(), st.integers(-(2**40), 2**40))
+INPUTS: dict[str, st.SearchStrategy[Any]] = {
+    "bool_and": st.one_of(st.none(), st.booleans()),
+    "bool_or": st.one_of(st.none(), st.booleans()),
+    "bit_and": whole,
+    "bit_or": whole,
+    "bit_xor": whole,
+    "moments": st.one_of(st.none(), st.floats(-1e3, 1e3)),
+    "product": st.one_of(st.none(), st.floats(-10, 10)),
+    "min_by": st.tuples(numbers, numbers),
+    "max_by": st.tuples(numbers, numbers),
+    "count_rows": st.just(()),
+}
+BUILT_IN = [name for name in monoid_names() if not name.startswith("geometric")]
+
+
+def lifted(data: st.DataObject, name: str) -> Any:
+    value = data.draw(INPUTS.get(name, numbers))
+    args = value if isinstance(value, tuple) else (value,)
+    return monoid(name).lift(args, data.draw(st.integers(-5, 5)))
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+@given(data=st.data())
+def test_combine_is_a_monoid(name: str, data: st.DataObject) -> None:
+    m = monoid(name)
+    x, y, z = (lifted(data, name) for _ in range(3))
+    assert same_partial(m.combine(m.combine(x, y), z), m.combine(x, m.combine(y, z)))
+    assert same_partial(m.combine(m.identity, x), x)
+    assert same_partial(m.combine(x, m.identity), x)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+@given(data=st.data())
+def test_declared_laws_hold(name: str, data: st.DataObject) -> None:
+    m = monoid(name)
+    x, y = lifted(data, name), lifted(data, name)
+    both = m.combine(x, y)
+    if m.laws.commutative:
+        assert same_partial(both, m.combine(y, x))
+    if m.laws.idempotent:
+        assert same_partial(m.combine(x, x), x)
+    if m.laws.selective:
+        assert same_partial(both, x) or same_partial(both, y)
+    if m.laws.invertible:
+        assert same_partial(m.invert(both, x), y)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(), st.decimals(-9, 9, places=2)), min_size=2))
+def test_a_sum_of_exact_numbers_is_invertible(values: list[Any]) -> None:
+    m = monoid("sum")
+    assert m.exact_laws is not None
+    assert m.exact_laws.invertible
+    x, y = m.lift((values[0],), 0), m.lift((values[1],), 0)
+    assert same_partial(m.invert(m.combine(x, y), x), y)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_laws_that_are_not_declared_are_not_merely_forgotten(name: str) -> None:
+    """A monoid that declares neither idempotence nor invertibility fails both on some input."""
+    m = monoid(name)
+    if name in ("moments", "product", "quantiles", "values"):
+        x = m.lift((3.0,), 0)
+        assert not same_partial(m.combine(x, x), x)
+
+
+def test_an_average_shares_its_partials_with_sum_and_count() -> None:
+    asked = [agg.avg("x"), agg.sum("x"), agg.count("x"), agg.var("x"), agg.stddev_pop("x")]
+    assert [str(p) for p in decompose(asked)] == ["sum(x)", "count(x)", "moments(x)"]
+
+
+def fold(call: AggregateCall, values: list[Any]) -> Any:
+    parts = []
+    for partial in call.partials:
+        m = partial.monoid
+        total = m.identity
+        for i, value in enumerate(values):
+            total = m.combine(total, m.lift((value,) * max(len(partial.args), 1), i))
+        parts.append(total)
+    return call.lower(tuple(parts))
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=20))
+def test_a_float_sum_is_the_exact_sum_rounded_once(values: list[float]) -> None:
+    assert fold(agg.sum("x"), values) == math.fsum(values)
+
+
+@pytest.mark.parametrize(
+    ("call", "values", "wanted"),
+    [
+        (agg.sum("x"), [None, None], None),
+        (agg.sum("x"), [1, 2, None], 3),
+        (agg.sum("x"), [Decimal("0.10"), Decimal("0.20")], Decimal("0.30")),
+        (agg.avg("x"), [1, 2], 1.5),
+        (agg.avg("x"), [], None),
+        (agg.var("x"), [1.0], None),
+        (agg.var("x"), [1.0, 3.0], 2.0),
+        (agg.var_pop("x"), [1.0, 3.0], 1.0),
+        (agg.stddev("x"), [1.0, 3.0], math.sqrt(2)),
+        (agg.min("x"), [2.0, math.nan], 2.0),
+        (agg.max("x"), [2.0, math.inf], math.inf),
+        (agg.first("x"), [None, 7, 8], 7),
+        (agg.last("x"), [7, 8, None], 8),
+        (agg.product("x"), [2, 3, None], 6.0),
+        (agg.bool_and("x"), [True, None, False], False),
+        (agg.bool_or("x"), [None], None),
+        (agg.bit_and("x"), [6, 3], 2),
+        (agg.bit_or("x"), [6, 3], 7),
+        (agg.bit_xor("x"), [6, 6], 0),
+        (agg.bit_xor("x"), [None], None),
+        (agg.count_distinct("x"), [1, 1, 2, None, -0.0, 0.0], 3),
+        (agg.median("x"), [1, 2, 3, 10], 2.5),
+        (agg.percentile("x", 0.25), [1, 2, 3, 4, 5], 2.0),
+        (agg.min_by("x", "x"), [3, 1, 2], 1),
+        (agg.max_by("x", "x"), [3, 1, 2], 3),
+    ],
+    ids=str,
+)
+def test_results_by_hand(call: AggregateCall, values: list[Any], wanted: Any) -> None:
+    assert same_partial(fold(call, values), wanted)
+
+
+def test_the_maximum_with_nan_is_nan() -> None:
+    assert math.isnan(fold(agg.max("x"), [1.0, math.nan, math.inf]))
+
+
+@pytest.mark.parametrize("size", [1, 10, 1000, 30_000])
+def test_approximate_distinct_counts_are_within_their_error(size: int) -> None:
+    call = agg.approx_count_distinct("x")
+    m = call.partials[0].monoid
+    registers = bytearray(m.identity)
+    for i in range(size):
+        one = m.lift((f"user-{i}",), 0)
+        at = next(j for j, r in enumerate(one) if r)
+        registers[at] = max(registers[at], one[at])
+    estimate = call.lower((bytes(registers),))
+    assert abs(estimate - size) <= max(call.aggregate.relative_error * size, 1)
+
+
+@given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=50), st.floats(0, 1))
+def test_approximate_percentiles_are_within_one_percent_of_a_value(values, p) -> None:
+    exact = sorted(values)[math.floor(p * (len(values) - 1))]
+    assert fold(agg.approx_percentile("x", p), values) == pytest.approx(exact, rel=0.01001)
+
+
+def test_an_integer_sum_beyond_64_bits_is_an_error() -> None:
+    from weft.errors import DataError
+
+    with pytest.raises(DataError, match="does not fit 64 bits"):
+        fold(agg.sum("x"), [2**62, 2**62])
+
+
+@pytest.mark.parametrize(
+    ("law", "settings"),
+    [
+        ("commutative", {"combine": lambda a, b: a or b, "identity": 0}),
+        ("idempotent", {"combine": lambda a, b: a + b, "identity": 0, "idempotent": True}),
+        ("a monoid", {"combine": lambda a, b: a + b, "identity": 1}),
+        ("invertible", {"combine": max, "identity": -1, "inverse": lambda a, b: a - b}),
+        (
+            "associative",
+            {"combine": lambda a, b: (a + b) / 2 if a and b else a or b, "identity": 0},
+        ),
+    ],
+)
+def test_a_custom_aggregate_that_breaks_a_declared_law_is_refused(law, settings) -> None:
+    complete = {"commutative": True, "idempotent": False, "examples": [1, 2, 5], **settings}
+    with pytest.raises(QueryError, match=f"is not {law}"):
+        agg.custom("broken", lift=lambda x: x, lower=lambda p: p, **complete)
+
+
+def test_a_custom_aggregate_cannot_take_a_built_in_name() -> None:
+    with pytest.raises(QueryError, match="belongs to a built-in aggregate"):
+        agg.custom(
+            "median",
+            lift=lambda x: x,
+            combine=max,
+            lower=lambda p: p,
+            identity=0,
+            commutative=True,
+            idempotent=True,
+        )
