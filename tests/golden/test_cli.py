@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from golden.loader import Case, cases
 from typer.testing import CliRunner
 
+from golden.loader import Case, cases
 from weft.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 READINGS = """\
 ts,device,temp
@@ -26,7 +29,11 @@ SELECT device, window.start, MIN(temp) AS lo, COUNT(*) AS n
 FROM readings
 GROUP BY device, window(ts, '20 minutes')
 """
-TWO = LOWS.rstrip() + ";\n" + LOWS.replace("lows", "highs").replace("MIN(temp) AS lo", "MAX(temp) AS hi")
+TWO = (
+    LOWS.rstrip()
+    + ";\n"
+    + LOWS.replace("lows", "highs").replace("MIN(temp) AS lo", "MAX(temp) AS hi")
+)
 FILES = {
     "readings.csv": READINGS,
     "lows.sql": LOWS,
@@ -59,6 +66,8 @@ def _session(lines: list[str]) -> list[str]:
         result = CliRunner().invoke(app, words, prog_name="weft", env={"COLUMNS": "80"})
         shown += [f"$ {line}"] if len(lines) > 1 else []
         shown += result.stdout.rstrip("\n").split("\n") if result.stdout else []
-        shown += [f"! {error}".rstrip() for error in result.stderr.rstrip("\n").split("\n") if error]
+        shown += [
+            f"! {error}".rstrip() for error in result.stderr.rstrip("\n").split("\n") if error
+        ]
         shown += [f"exit {result.exit_code}"] if result.exit_code else []
     return [line.rstrip() for line in shown]

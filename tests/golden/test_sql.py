@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from golden.loader import Case, cases
-
 from weft.errors import QueryError
 from weft.query import AnyQuery, JoinQuery
 from weft.sql import parse

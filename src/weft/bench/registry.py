@@ -20,9 +20,10 @@ def entries() -> tuple[Entry, ...]:
     >>> len(names) == len(set(names))
     True
     """
-    from weft.bench.suite import kernels_speed
+    from weft.bench.suite import kernels_latency, kernels_speed, kernels_techniques
 
-    return (*kernels_speed.ENTRIES,)
+    families = (kernels_speed, kernels_latency, kernels_techniques)
+    return tuple(entry for family in families for entry in family.ENTRIES)
 
 
 def select(names: Sequence[str], known: Sequence[Entry]) -> tuple[Entry, ...]:

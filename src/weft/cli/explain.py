@@ -1,11 +1,14 @@
 """`weft explain`: the plan of a workload, without running it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, examples
+
+if TYPE_CHECKING:
+    from weft.plan.plan import Format
 
 EXAMPLES = examples(
     "weft explain features.sql",
@@ -74,7 +77,7 @@ def command(
     workload = workload_of(file, sql)
     plan = optimize(workload, planner, engine, statistics, model)
     extension = "" if output is None else output.suffix.lower()
-    text = plan.explain(format or _FORMATS_BY_EXTENSION.get(extension, "text"))  # type: ignore[arg-type]
+    text = plan.explain(cast("Format", format or _FORMATS_BY_EXTENSION.get(extension, "text")))
     if output is None:
         say(text.rstrip("\n"))
         return

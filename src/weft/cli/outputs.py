@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
-
-from weft.errors import WeftError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-_UNFIT_FOR_FILES = re.compile(r"[^\w.+-]+")
 
 
 def targets_of(output: Path, queries: Sequence[str]) -> dict[str, Path]:
@@ -28,18 +23,9 @@ def targets_of(output: Path, queries: Sequence[str]) -> dict[str, Path]:
     """
     from weft.tables import format_of
 
-    names = {query: _UNFIT_FOR_FILES.sub("_", query) for query in queries}
-    if len(set(names.values())) < len(names):
-        raise WeftError(
-            f"the names of the queries {', '.join(queries)} are not different file names",
-            hint="name them with letters, digits and underscores: -- name: lows",
-        )
     if output.is_dir() or not output.suffix:
-        return {query: output / f"{name}.parquet" for query, name in names.items()}
+        return {query: output / f"{query}.parquet" for query in queries}
     format_of(output)  # refuses an unknown extension before anything runs
     if len(queries) == 1:
         return {queries[0]: output}
-    return {
-        query: output.with_name(f"{output.stem}-{name}{output.suffix}")
-        for query, name in names.items()
-    }
+    return {query: output.with_name(f"{output.stem}-{query}{output.suffix}") for query in queries}

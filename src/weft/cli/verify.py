@@ -61,7 +61,7 @@ def command(
 
 def verify_plan(
     workload: "Workload", tables: "Mapping[str, Any]", planner: str
-) -> "tuple[int, Sequence[Difference]]":
+) -> "tuple[int, tuple[Difference, ...]]":
     """Compare what the reference engine answers with what it makes of the plan."""
     from weft import optimize, run
 
@@ -71,7 +71,7 @@ def verify_plan(
 
 def compare(
     workload: "Workload", tables: "Mapping[str, Any]", made: Any, maker: str
-) -> "tuple[int, Sequence[Difference]]":
+) -> "tuple[int, tuple[Difference, ...]]":
     """Compare results with those of the reference engine: how many rows it has, and differences."""
     from weft import Query, run
     from weft.compare import first_difference
@@ -86,7 +86,7 @@ def compare(
         if isinstance(query, Query)
     ]
     rows = sum(table.num_rows for table in wanted.values())
-    return rows, [difference for difference in found if difference is not None]
+    return rows, tuple(difference for difference in found if difference is not None)
 
 
 def conclude(compared: str, differences: "Sequence[Difference]") -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-SHORTEST_HORIZON = 1 << 17
+_HORIZON, _HORIZON_OF_MANY = 1 << 17, 1 << 16
+_MANY_ROWS = 256
 _MOST_BITS = 1 << 31  # 256 MiB for all rows together
 _SLIDES_PER_HORIZON = 32  # fewer edges of the longest slide than this estimate nothing
 _FEW_ATOMS = 256
@@ -73,7 +74,8 @@ def edge_unions(groups: Sequence[Sequence[EdgeClass]]) -> EdgeUnions:
     atoms = _intersections(distinct, most)
     if atoms is not None:
         return AtomUnions.of_classes(rows, atoms, unit, exact=True)
-    horizon = max(SHORTEST_HORIZON, _SLIDES_PER_HORIZON * distinct[-1][1])
+    shortest = _HORIZON if len(rows) <= _MANY_ROWS else _HORIZON_OF_MANY
+    horizon = max(shortest, _SLIDES_PER_HORIZON * distinct[-1][1])
     if horizon * len(rows) <= _MOST_BITS:
         return BitUnions.of_classes(rows, unit, horizon)
     return AtomUnions.of_classes(rows, distinct, unit, exact=False)

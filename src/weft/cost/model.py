@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Protocol, assert_never
 
@@ -101,6 +101,10 @@ def coefficients_of(engine: str) -> Coefficients:
     return Coefficients.load(place.read_text())
 
 
+# A plan asks for the rate of the same slices once per window that reads them.
+_edge_rate = lru_cache(maxsize=4096)(edge_rate)
+
+
 @dataclass(frozen=True, slots=True)
 class RateModel:
     """Prices nodes with an engine's coefficients and a source's statistics."""
@@ -121,7 +125,7 @@ class RateModel:
 
     def slices_per_second(self, edges: Edges) -> float:
         """Rate of slices, over all keys together where only events tell the edges."""
-        rate = edge_rate(edges.classes) * _SECOND_US if edges.classes else 0.0
+        rate = _edge_rate(edges.classes) * _SECOND_US if edges.classes else 0.0
         return rate + sum(1 / self.period_us(w) * _SECOND_US for w in edges.windows)
 
     def period_us(self, window: Window) -> float:

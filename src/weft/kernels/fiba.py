@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from weft.kernels.operations import Operation
 
 from weft.kernels.fiba_nodes import (
+    AGGREGATE,
+    CHILDREN,
     ENTRIES,
+    HALF,
     LEFT,
     LEFT_FINGER,
     NONE,
@@ -35,8 +38,10 @@ from weft.kernels.fiba_nodes import (
     ROOT,
     SIDE,
     SIZE,
+    TIMES,
     TOP,
     UP,
+    WIDTH,
     State,
     drop_first,
     is_leaf,
@@ -50,22 +55,18 @@ from weft.kernels.fiba_nodes import (
 )
 
 
-def new(operation: Operation, capacity: int, keys: int = 1, arity: int = 2) -> State:
-    """Allocate empty trees for up to `capacity` partials each; nodes have `arity` to twice that."""
+def new(operation: Operation, capacity: int, keys: int = 1) -> State:
+    """Allocate empty trees for up to `capacity` partials each."""
     nodes = keys * (capacity + 1)
     state = State(
-        np.zeros((nodes, 2 * arity), np.int64),
-        operation.columns(nodes, 2 * arity),
-        np.full((nodes, 2 * arity + 1), NONE, np.int64),
-        operation.columns(nodes, 1),
-        np.zeros((nodes, 3), np.int64),
-        np.arange(nodes, -1, -1),
-        np.zeros((keys, 4), np.int64),
+        np.zeros((nodes, WIDTH), np.int64),
+        operation.columns(nodes, AGGREGATE + 1),
+        np.zeros((keys, 5), np.int64),
     )
-    state.free[-1] = nodes
+    state.nodes[:, PARENT] = np.arange(1, nodes + 1)
     for key in range(keys):
         root = take(state, TOP)
-        state.at[key] = (root, root, root, 0)
+        state.at[key, :SIZE] = root
     return state
 
 
@@ -75,23 +76,25 @@ def capacity(state: State) -> int:
 
 
 def resized(operation: Operation, state: State, capacity: int) -> State:
-    """Copy the trees into a larger pool."""
-    larger = new(operation, capacity, len(state.at), state.times.shape[1] // 2)
-    used, added = len(state.nodes), len(larger.nodes) - len(state.nodes)
-    for old, fresh in zip(state, larger, strict=True):
-        pairs = zip(old, fresh, strict=True) if isinstance(old, tuple) else ((old, fresh),)
-        for source, target in pairs:
-            target[: len(source)] = source
-    held = int(state.free[-1])
-    larger.free[:added] = np.arange(len(larger.nodes) - 1, used - 1, -1)
-    larger.free[added : added + held] = state.free[:held]
-    larger.free[-1] = added + held
+    """Copy the trees into a larger pool; its new nodes come first when one is needed."""
+    larger = new(operation, capacity, len(state.at))
+    used = len(state.nodes)
+    larger.nodes[:used] = state.nodes
+    larger.nodes[-1, PARENT] = state.at[0, FREE]
+    for source, target in zip(_tuple(state.partials), _tuple(larger.partials), strict=True):
+        target[:used] = source
+    larger.at[:] = state.at
+    larger.at[0, FREE] = used
     return larger
+
+
+def _tuple(columns: Columns) -> tuple[Columns, ...]:
+    return columns if isinstance(columns, tuple) else (columns,)
 
 
 @kernel
 def _aggregate(state: State, node: int) -> Partial:
-    return get(state.aggregates, node, 0)
+    return get(state.partials, node, AGGREGATE)
 
 
 @kernel
@@ -100,7 +103,7 @@ def _between(op: Any, state: State, node: int, first: int, stop: int) -> Partial
     answer = op.identity
     for i in range(first, stop):
         if i > first and not is_leaf(state, node):
-            answer = op.combine(answer, _aggregate(state, state.children[node, i]))
+            answer = op.combine(answer, _aggregate(state, state.nodes[node, CHILDREN + i]))
         answer = op.combine(answer, get(state.partials, node, i))
     return answer
 
@@ -111,15 +114,15 @@ def _recompute(op: Any, state: State, node: int) -> None:
     parent, answer = state.nodes[node, PARENT], _between(op, state, node, 0, entries)
     if not is_leaf(state, node):
         if side in (UP, RIGHT):
-            answer = op.combine(_aggregate(state, state.children[node, 0]), answer)
+            answer = op.combine(_aggregate(state, state.nodes[node, CHILDREN]), answer)
         if side in (UP, LEFT):
-            answer = op.combine(answer, _aggregate(state, state.children[node, entries]))
+            answer = op.combine(answer, _aggregate(state, state.nodes[node, CHILDREN + entries]))
     if side in (LEFT, RIGHT) and state.nodes[parent, SIDE] != TOP:
         older, newer = answer, _aggregate(state, parent)
         if side == RIGHT:
             older, newer = newer, older
         answer = op.combine(older, newer)
-    put(state.aggregates, node, 0, answer)
+    put(state.partials, node, AGGREGATE, answer)
 
 
 @kernel
@@ -134,7 +137,7 @@ def _repair(op: Any, state: State, node: int, left: bool, right: bool) -> None:
         touched = left if side == LEFT else right
         below = node if top == side or (top == TOP and touched) else NONE
         while below != NONE and not is_leaf(state, below):
-            below = state.children[below, 0] if side == LEFT else last_child(state, below)
+            below = state.nodes[below, CHILDREN] if side == LEFT else last_child(state, below)
             _recompute(op, state, below)
 
 
@@ -147,14 +150,14 @@ def size(state: State, key: int) -> int:
 @kernel
 def oldest(state: State, key: int) -> int:
     """Read the oldest time; the window must not be empty."""
-    return int(state.times[state.at[key, LEFT_FINGER], 0])
+    return int(state.nodes[state.at[key, LEFT_FINGER], TIMES])
 
 
 @kernel
 def newest(state: State, key: int) -> int:
     """Read the newest time; the window must not be empty."""
     finger = state.at[key, RIGHT_FINGER]
-    return int(state.times[finger, state.nodes[finger, ENTRIES] - 1])
+    return int(state.nodes[finger, TIMES + state.nodes[finger, ENTRIES] - 1])
 
 
 @kernel
@@ -173,15 +176,15 @@ def insert_at(op: Any, state: State, key: int, time: int, value: Partial) -> Non
     """Add a value anywhere in time; a second value for a time is combined behind the first."""
     node = search(state, key, time)
     i = place(state, node, time)
-    if i < state.nodes[node, ENTRIES] and state.times[node, i] == time:
+    if i < state.nodes[node, ENTRIES] and state.nodes[node, TIMES + i] == time:
         value = op.combine(get(state.partials, node, i), value)
     else:
         open_entry(state, node, i)
-        state.times[node, i] = time
+        state.nodes[node, TIMES + i] = time
         state.at[key, SIZE] += 1
     put(state.partials, node, i, value)
     left, right = False, False
-    while state.nodes[node, ENTRIES] == state.times.shape[1]:
+    while state.nodes[node, ENTRIES] == 2 * HALF:
         side = state.nodes[node, SIDE]
         left = left or side in (LEFT, TOP)
         right = right or side in (RIGHT, TOP)
@@ -200,11 +203,11 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def _split(op: Any, state: State, key: int, node: int) -> int:
-    """Move the upper half of a full node into a new one to its right; return the parent."""
+    """Move the upper HALF of a full node into a new one to its right; return the parent."""
     side = state.nodes[node, SIDE]
     if side == TOP:
         root = take(state, TOP)
-        state.children[root, 0] = node
+        state.nodes[root, CHILDREN] = node
         state.nodes[node, PARENT] = root
         state.at[key, ROOT] = root
         state.nodes[node, SIDE] = LEFT
@@ -214,17 +217,16 @@ def _split(op: Any, state: State, key: int, node: int) -> int:
         sibling = take(state, RIGHT)
     else:
         sibling = take(state, UP)
-    half = state.times.shape[1] // 2
-    move_entries(state, node, half + 1, sibling)
+    move_entries(state, node, HALF + 1, sibling)
     if state.at[key, RIGHT_FINGER] == node:
         state.at[key, RIGHT_FINGER] = sibling
     parent = state.nodes[node, PARENT]
-    i = place(state, parent, state.times[node, half])
+    i = place(state, parent, state.nodes[node, TIMES + HALF])
     open_entry(state, parent, i)
-    state.times[parent, i] = state.times[node, half]
-    put(state.partials, parent, i, get(state.partials, node, half))
-    state.nodes[node, ENTRIES] = half
-    state.children[parent, i + 1] = sibling
+    state.nodes[parent, TIMES + i] = state.nodes[node, TIMES + HALF]
+    put(state.partials, parent, i, get(state.partials, node, HALF))
+    state.nodes[node, ENTRIES] = HALF
+    state.nodes[parent, CHILDREN + i + 1] = sibling
     state.nodes[sibling, PARENT] = parent
     for half_node in (node, sibling):
         if state.nodes[half_node, SIDE] == UP:
@@ -235,21 +237,20 @@ def _split(op: Any, state: State, key: int, node: int) -> int:
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
     """Remove the oldest time."""
-    half = state.times.shape[1] // 2
     node = state.at[key, LEFT_FINGER]
     drop_first(state, node, 0)
     state.at[key, SIZE] -= 1
     right = False
-    while state.nodes[node, SIDE] != TOP and state.nodes[node, ENTRIES] + 1 < half:
+    while state.nodes[node, SIDE] != TOP and state.nodes[node, ENTRIES] + 1 < HALF:
         parent = state.nodes[node, PARENT]
-        sibling = state.children[parent, 1]
+        sibling = state.nodes[parent, CHILDREN + 1]
         right = right or state.nodes[sibling, SIDE] == RIGHT
         # The separator comes down in either case.
         entries = state.nodes[node, ENTRIES]
-        state.times[node, entries] = state.times[parent, 0]
+        state.nodes[node, TIMES + entries] = state.nodes[parent, TIMES]
         put(state.partials, node, entries, get(state.partials, parent, 0))
         state.nodes[node, ENTRIES] = entries + 1
-        if state.nodes[sibling, ENTRIES] + 1 <= half:
+        if state.nodes[sibling, ENTRIES] + 1 <= HALF:
             node = merge(state, key, node, sibling, parent)
         else:
             _borrow(op, state, node, sibling, parent)
@@ -260,11 +261,11 @@ def evict(op: Any, state: State, key: int) -> None:
 @kernel
 def _borrow(op: Any, state: State, node: int, sibling: int, parent: int) -> None:
     """Move the right sibling's first entry up and its first child over."""
-    state.times[parent, 0] = state.times[sibling, 0]
+    state.nodes[parent, TIMES] = state.nodes[sibling, TIMES]
     put(state.partials, parent, 0, get(state.partials, sibling, 0))
     if not is_leaf(state, node):
-        child = state.children[sibling, 0]
-        state.children[node, state.nodes[node, ENTRIES]] = child
+        child = state.nodes[sibling, CHILDREN]
+        state.nodes[node, CHILDREN + state.nodes[node, ENTRIES]] = child
         state.nodes[child, PARENT] = node
     drop_first(state, sibling, 0)
     if state.nodes[sibling, SIDE] == UP:
@@ -293,13 +294,13 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
     node = state.at[key, ROOT]
     start, end = place(state, node, first), place(state, node, stop)
     while start == end and not is_leaf(state, node):
-        node = state.children[node, start]
+        node = state.nodes[node, CHILDREN + start]
         start, end = place(state, node, first), place(state, node, stop)
     answer = _between(op, state, node, start, end)
     if start < end and not is_leaf(state, node):
-        older = _from(op, state, state.children[node, start], first)
+        older = _from(op, state, state.nodes[node, CHILDREN + start], first)
         answer = op.combine(older, answer)
-        answer = op.combine(answer, _upto(op, state, state.children[node, end], stop))
+        answer = op.combine(answer, _upto(op, state, state.nodes[node, CHILDREN + end], stop))
     return answer
 
 
@@ -309,7 +310,7 @@ def _from(op: Any, state: State, node: int, first: int) -> Partial:
     answer = op.identity
     while node != NONE:
         i, entries = place(state, node, first), state.nodes[node, ENTRIES]
-        below = state.children[node, i] if not is_leaf(state, node) else NONE
+        below = state.nodes[node, CHILDREN + i] if not is_leaf(state, node) else NONE
         if i < entries:
             if below != NONE:
                 answer = op.combine(_aggregate(state, last_child(state, node)), answer)
@@ -324,10 +325,10 @@ def _upto(op: Any, state: State, node: int, stop: int) -> Partial:
     answer = op.identity
     while node != NONE:
         i = place(state, node, stop)
-        below = state.children[node, i] if not is_leaf(state, node) else NONE
+        below = state.nodes[node, CHILDREN + i] if not is_leaf(state, node) else NONE
         if i > 0:
             if below != NONE:
-                answer = op.combine(answer, _aggregate(state, state.children[node, 0]))
+                answer = op.combine(answer, _aggregate(state, state.nodes[node, CHILDREN]))
             answer = op.combine(answer, _between(op, state, node, 0, i))
         node = below
     return answer

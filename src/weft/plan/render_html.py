@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weft.plan.render_graph import Limits, drawing
 from weft.plan.render_svg import svg
 from weft.plan.render_text import text
-from weft.plan.render_words import amount, counted, statistics_text, unshared_cost
+from weft.plan.render_words import counted, grouped, statistics_text, unshared_cost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -108,7 +108,7 @@ def page(plan: Plan) -> str:
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>weft plan: {escape(plan.planner)}, cost {amount(plan.cost)}</title>\n"
+        f"<title>weft plan: {escape(plan.planner)}, cost {grouped(plan.cost)}</title>\n"
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(part for part in body if part)
         + "\n</main>\n</body>\n</html>\n"
@@ -118,10 +118,10 @@ def page(plan: Plan) -> str:
 def _heading(plan: Plan) -> str:
     windows = counted(len(plan.emits), "window")
     sources = ", ".join(dict.fromkeys(scan.source for scan in plan.scans))
-    figures = [_figure(amount(plan.cost), f"cost, {plan.unit}")]
+    figures = [_figure(grouped(plan.cost), f"cost, {plan.unit}")]
     unshared = unshared_cost(plan)
     if unshared is not None:
-        figures.append(_figure(amount(unshared), "unshared"))
+        figures.append(_figure(grouped(unshared), "unshared"))
         if 0 < plan.cost < unshared:
             figures.append(_figure(f"{unshared / plan.cost:.3g}x", "less", good=True))
     figures.append(_figure(plan.planner, "planner"))
@@ -157,7 +157,7 @@ def _candidates(plan: Plan) -> str:
         share = 100 * cost / most if most > 0 and isfinite(cost) else 0.0
         meter = f'<td class="meter"><span style="width:{share:.1f}%"></span></td>'
         chosen = ' class="chosen"' if planner == plan.planner else ""
-        number = f'<td class="number">{amount(cost)}</td>'
+        number = f'<td class="number">{grouped(cost)}</td>'
         rows.append(f"<tr{chosen}>{_cells((planner,))}{number}{meter}{_cells((reason,))}</tr>")
     heads = '<th>planner</th><th class="number">cost</th><th></th><th>verdict</th>'
     return _table("Candidates", heads, rows)
@@ -169,7 +169,7 @@ def _windows(plan: Plan) -> str:
     reasons = any(share.reason for share in plan.shares)
     rows = []
     for s in plan.shares[:MOST_ROWS]:
-        numbers = "".join(f'<td class="number">{amount(v)}</td>' for v in (s.marginal, s.alone))
+        numbers = "".join(f'<td class="number">{grouped(v)}</td>' for v in (s.marginal, s.alone))
         reason = _cells((s.reason,)) if reasons else ""
         rows.append(f"<tr>{_cells((s.query, s.label, s.window, s.feeder))}{numbers}{reason}</tr>")
     rest = len(plan.shares) - MOST_ROWS

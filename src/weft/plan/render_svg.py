@@ -7,7 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from weft.plan.render_layout import layered
-from weft.plan.render_words import amount
+from weft.plan.render_words import grouped
 
 if TYPE_CHECKING:
     from weft.plan.render_graph import Box, Graph
@@ -22,7 +22,7 @@ _MARGIN = 12
 _PAD = 12  # from a box's edge to its text
 _PORT = 14  # between arrows that end at one box
 _TITLE_PX = 7.4  # mean width of a character of a title, generously
-_SMALL_PX = 6.8  # and of the smaller text below it
+_SMALL_PX = 7.2  # and of the smaller text below it
 
 
 def svg(graph: Graph) -> str:
@@ -109,8 +109,8 @@ def _box(box: Box, column: int, middle: float, most: float) -> str:
     x, y = _left(column), _MARGIN + middle - height / 2
     is_result = box.kind == "result"
     tag = "" if is_result else box.id
-    cost = amount(box.cost) if box.cost or not is_result else ""
-    hover = "\n".join((*box.details, f"cost {amount(box.cost)}"))
+    cost = grouped(box.cost) if box.cost or not is_result else ""
+    hover = "\n".join((*box.details, f"cost {grouped(box.cost)}"))
     right = _WIDTH - _PAD
     first, second = (19, 34) if is_result else (22, 40)
     title = _clip(box.title, (_WIDTH - 2 * _PAD - len(tag) * _SMALL_PX - 8) / _TITLE_PX)

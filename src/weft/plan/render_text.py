@@ -66,11 +66,12 @@ def _more(count: int) -> str:
 
 def _heading(plan: Plan) -> list[str]:
     saved = gain(plan)
-    return [
+    lines = (
         f"PLAN by {plan.planner} for {plan.engine}, model {plan.model}",
         f"cost {amount(plan.cost)} {plan.unit}" + (f": {saved}" if saved else ""),
         f"statistics: {statistics_text(plan.statistics)}",
-    ]
+    )
+    return [printable(line) for line in lines]
 
 
 def _first(plan: Plan) -> tuple[Node, ...]:
@@ -145,7 +146,7 @@ def _computed(node: Slice | Roll | Join) -> list[tuple[str, str]]:
 
 
 def _candidates(plan: Plan) -> list[str]:
-    rows = [(c.planner, amount(c.cost), printable(c.reason)) for c in plan.candidates]
+    rows = [(printable(c.planner), amount(c.cost), printable(c.reason)) for c in plan.candidates]
     return table(("candidate", "cost", "reason"), rows, right=(1,))
 
 

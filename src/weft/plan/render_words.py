@@ -31,6 +31,17 @@ def amount(value: float) -> str:
     return f"{value + 0.0:g}" if isfinite(value) else "-"
 
 
+def grouped(value: float) -> str:
+    """Print a cost for a page: the same six digits, but large numbers without an exponent.
+
+    >>> grouped(84_460_412.3), grouped(0.1 + 0.2), grouped(1e20), grouped(float("inf"))
+    ('84,460,400', '0.3', '1e+20', '-')
+    """
+    if 1e4 <= abs(value) < 1e15:
+        return f"{float(f'{value:.6g}'):,.0f}"
+    return amount(value)
+
+
 def printable(text: str) -> str:
     r"""Return the text on one line: control characters appear as escapes.
 

@@ -20,6 +20,11 @@ class Context:
 
     statistics: Statistics
     model: CostModel
+    techniques: frozenset[str] | None = None  # None: all that are legal
+
+    def allows(self, technique: str) -> bool:
+        """True unless the caller forced other techniques."""
+        return self.techniques is None or technique in self.techniques
 
     @property
     def counts_as_papers_do(self) -> bool:

@@ -9,7 +9,7 @@ What remains open is the range:
 - side by side (`tiled`): ranges that divide the ranges served. Tumbling factors are the coarsest
   of them; overlapping ones trade more reads of their own for fewer reads of their readers.
 - overlapping (`covered`): ranges congruent to those served. The price is linear in the range
-  between two ranges served, so only its ends matter: the shortest, and just below a range served.
+  between two ranges served, so only its ends matter: the shortest, a range served, and just below.
 - range for range (`reused`): the common range of several windows, with the slide they share.
 """
 
@@ -33,7 +33,7 @@ Family = tuple[int, int, int]
 _FAMILY_LIMIT = 128
 # Of a range with very many divisors, as many are tried, evenly spread.
 _DIVISOR_LIMIT = 12
-# Ranges below which an overlapping factor may end, per family.
+# Ranges served at which an overlapping factor may end, per family, shortest first.
 _RANGE_LIMIT = 3
 
 
@@ -122,13 +122,17 @@ def _overlapping(windows: Sequence[PeriodicWindow]) -> Iterator[tuple[tuple[int,
     for slide, offset, residue in families | finer:
         shortest = slide + residue  # no gaps: a covering feeder is at least as long as its slide
         yield (shortest, slide, offset), None
-        ends = {
-            r - slide
-            for r, s, o in parts
-            if s % slide == 0 and (o - offset) % slide == 0 and (r - residue) % slide == 0
-        }
-        for range_us in sorted(ends)[:_RANGE_LIMIT]:
-            if range_us > shortest:
+        served = sorted(
+            {
+                r
+                for r, s, o in parts
+                if s % slide == 0 and (o - offset) % slide == 0 and (r - residue) % slide == 0
+            }
+        )
+        for range_us in served[:_RANGE_LIMIT]:
+            if range_us - slide > shortest:
+                yield (range_us - slide, slide, offset), None
+            if range_us < served[-1]:
                 yield (range_us, slide, offset), None
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weft.cost.model import RateModel, coefficients_of
 from weft.cost.paper import PaperModel
 from weft.errors import InternalError, QueryError, UnsupportedError
-from weft.plan import Candidate, Emit, Plan, Roll, Scope, scopes_of
+from weft.plan import FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
-from weft.planners import factor, independent, slicing
+from weft.planners import factor, independent, slicing, triweave, weave
 from weft.planners.base import Context, NoProposal, Planner, Proposal
 from weft.planners.shares import shares_of
 from weft.query import JoinQuery, Workload
 from weft.statistics import Statistics
+from weft.techniques import TECHNIQUES
 
 if TYPE_CHECKING:
     from weft.plan import Node
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 PLANNERS: dict[str, Planner] = {
     "independent": independent.propose,
     "factor": factor.propose,
+    "weave": weave.propose,
+    "triweave": triweave.propose,
     "slice": slicing.propose,
 }
 # Planners whose papers count operations per second, not per common period.
@@ -56,16 +59,22 @@ def optimize(
     model: str | None = None,
     *,
     exact_columns: Mapping[str, frozenset[str]] | None = None,
+    techniques: Sequence[str] | None = None,
 ) -> Plan:
     """Plan a workload: the cheapest plan of all planners, or the plan of the one named.
 
     `statistics` may differ per source. `exact_columns` names, per source, the columns that hold
-    integers or decimals; it is filled in from the tables when a workload is run.
+    integers or decimals; it is filled in from the tables when a workload is run. `techniques`
+    restricts planners that choose a final technique to the ones named.
     """
-    _check_names(workload, planner, engine, model)
+    _check_names(workload, planner, engine, model, techniques)
     scopes = scopes_of(workload, exact_columns)
     names = tuple(PLANNERS) if planner == "auto" else (planner,)
-    contexts = [_context(scope, scopes, planner, engine, statistics, model) for scope in scopes]
+    allowed = None if techniques is None else frozenset(techniques)
+    contexts = [
+        replace(_context(scope, scopes, planner, engine, statistics, model), techniques=allowed)
+        for scope in scopes
+    ]
     trials = [
         _trials(scope, context, names) for scope, context in zip(scopes, contexts, strict=True)
     ]
@@ -90,7 +99,13 @@ def optimize(
     )
 
 
-def _check_names(workload: Workload, planner: str, engine: str, model: str | None) -> None:
+def _check_names(
+    workload: Workload,
+    planner: str,
+    engine: str,
+    model: str | None,
+    techniques: Sequence[str] | None,
+) -> None:
     if planner != "auto" and planner not in PLANNERS:
         raise QueryError(
             f"unknown planner {planner!r}", hint=f"use one of auto, {', '.join(PLANNERS)}"
@@ -101,6 +116,11 @@ def _check_names(workload: Workload, planner: str, engine: str, model: str | Non
         raise QueryError(
             f"unknown cost model {model!r}", hint="use 'calibrated' (the default) or 'paper'"
         )
+    for name in techniques or ():
+        if name != FOLD and name not in TECHNIQUES:
+            raise QueryError(
+                f"unknown technique {name!r}", hint=f"use one of {FOLD}, {', '.join(TECHNIQUES)}"
+            )
     if not len(workload):
         raise QueryError("the workload has no query", hint="add one with workload.add(query)")
     for query in workload:

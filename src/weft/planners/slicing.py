@@ -33,7 +33,10 @@ def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
         edges = Edges.of(windows)
     slices = Slice(scope.scan, scope.keys, edges, scope.partials_for(windows))
     # The published count of FlatFAT misses its updates, so papers' counts compare the lazy store.
-    techniques = (FOLD,) if context.counts_as_papers_do else techniques_for(scope, windows)
+    legal = (FOLD,) if context.counts_as_papers_do else techniques_for(scope, windows)
+    techniques = [t for t in legal if context.allows(t)]
+    if not techniques:
+        return NoProposal("none of the techniques allowed is legal for these aggregates")
     plans = [
         Proposal(scope.emits({w: roll(scope, slices, w, technique) for w in windows}))
         for technique in techniques

@@ -136,7 +136,8 @@ def move_groups(groups: Trees, parts: Sequence[Sequence[int]]) -> Parts | None:
     sweeps = _SWEEPS_OF_FEW if len(groups) <= _FEW_ROWS else _SWEEPS_OF_MANY
     moved = False
     for _ in range(sweeps):
-        if not any([state.leave(tree) for tree in range(len(groups))]):
+        left = sum(state.leave(tree) for tree in range(len(groups)))
+        if not left:
             break
         moved = True
     return [sorted(part) for part in state.parts if part] if moved else None

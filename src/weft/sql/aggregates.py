@@ -10,6 +10,7 @@ from sqlglot import exp
 from weft.aggregates.base import AggregateCall, aggregate_function
 from weft.sql.names import aggregate_name
 from weft.sql.scope import stripped
+from weft.sql.script import spelled
 
 if TYPE_CHECKING:
     from weft.sql.scope import Scope
@@ -52,14 +53,14 @@ class AggregateReader:
             self.scope.scalar(argument, "argument")
         self._check_one_stream(call, [*arguments, *([] if condition is None else [condition])])
         with self.scope.script.located(call):
-            plain = AggregateCall(name, tuple(map(_text, arguments)), parameters)
+            plain = AggregateCall(name, tuple(map(spelled, arguments)), parameters)
             if condition is None:
                 return plain, str(plain)
             filtered = [_only_if(condition, argument) for argument in arguments]
             if not filtered:
                 filtered = [_only_if(condition, exp.Literal.number(1))]
-            label = f"{plain} FILTER (WHERE {_text(condition)})"
-            return AggregateCall(name, tuple(map(_text, filtered)), parameters), label
+            label = f"{plain} FILTER (WHERE {spelled(condition)})"
+            return AggregateCall(name, tuple(map(spelled, filtered)), parameters), label
 
     def _check_one_stream(self, call: exp.Anonymous, parts: list[exp.Expr]) -> None:
         if len(self.scope.sources) == 1:
@@ -77,7 +78,7 @@ class AggregateReader:
         condition: exp.Expr | None = None
         while isinstance(node, exp.Paren | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
             if isinstance(node, exp.Filter):
-                condition = node.expression.this
+                condition = stripped(node.expression.this)
                 self.scope.scalar(condition, "filter")
             elif isinstance(node, exp.RespectNulls):
                 raise self._respects_nulls(node)
@@ -162,10 +163,6 @@ class AggregateReader:
                 at=node,
             )
         return float(literal.name) * (-1 if negative else 1)
-
-
-def _text(node: exp.Expr) -> str:
-    return node.sql(dialect="spark", comments=False)
 
 
 def _only_if(condition: exp.Expr, value: exp.Expr) -> exp.Expr:

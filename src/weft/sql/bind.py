@@ -13,7 +13,7 @@ from weft.query import AnyQuery, JoinQuery, Query, Workload
 from weft.sql.brackets import stream_window
 from weft.sql.joins import bind_join
 from weft.sql.projection import Projector, grouping_elements, items_of, read_keys
-from weft.sql.scope import Scope, Source
+from weft.sql.scope import Scope, Source, stripped
 from weft.sql.script import Script, Statement, suggest
 from weft.sql.windows import LabelledWindow, WindowReader, default_label
 from weft.window import LandmarkWindow
@@ -193,7 +193,7 @@ def _bind_query(scope: Scope, statement: Statement, select: exp.Select, table: e
         projector.add(item)
     projection = projector.finish(statement)
     where = select.args.get("where")
-    condition = None if where is None else scope.scalar(where.this, "filter")
+    condition = None if where is None else scope.scalar(stripped(where.this), "filter")
     with scope.script.located(statement.tokens[0]):
         return Query(
             statement.name,

@@ -12,6 +12,7 @@ from weft.query import JoinInput, JoinQuery
 from weft.sql.brackets import stream_window
 from weft.sql.projection import Projector, grouping_elements, items_of, read_keys
 from weft.sql.scope import stripped
+from weft.sql.script import spelled
 from weft.window import CountingWindow
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def bind_join(
         return JoinQuery(
             statement.name,
             inputs,
-            tuple((_spell(left), _spell(right)) for left, right in conditions.on),
+            tuple((spelled(left), spelled(right)) for left, right in conditions.on),
             tuple(projection.keys.items()),
             tuple(projection.aggs.items()),
             projection.window_columns,
@@ -148,10 +149,6 @@ def _sort_one(scope: Scope, conjunct: exp.Expr, found: _Conditions) -> None:
     found.filters.setdefault(owner, []).append(conjunct)
 
 
-def _spell(node: exp.Expr) -> str:
-    return node.sql(dialect="spark", comments=False)
-
-
 def _inputs(
     scope: Scope, tables: list[exp.Table], conditions: _Conditions
 ) -> tuple[JoinInput, ...]:
@@ -167,7 +164,7 @@ def _inputs(
             )
         window = None if bracket is None else _join_window(scope, bracket)
         filters = conditions.filters.get(source.alias)
-        where = None if filters is None else canonical(_spell(exp.and_(*filters)))
+        where = None if filters is None else canonical(spelled(exp.and_(*filters)))
         time = None if by is None else _time(scope, by, source.alias)
         inputs.append(JoinInput(source.name, source.alias, time, window, where))
     if all(source.window is None for source in inputs):

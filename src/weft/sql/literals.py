@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
+from weft.sql.script import spelled
 from weft.time import duration_us, unit_us
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def text_duration(script: Script, node: exp.Expr) -> Extent:
             hint="write it as text, such as '20 minutes', or as a unit and a number",
             at=node,
         )
-    text = node.name if node.is_string else node.sql(dialect="spark").replace("'", "")
+    text = node.name if node.is_string else spelled(node).replace("'", "")
     with script.located(node):
         return bounded(script, Extent(duration_us(text), node))
 
@@ -41,7 +42,7 @@ def unit_duration(script: Script, unit: exp.Expr, number: exp.Expr) -> Extent:
     word = _UNITS.get(unit.name.casefold(), unit.name)
     with script.located(unit):
         unit_us(word)
-    literal = numeric_text(script, number)
+    literal = numericspelled(script, number)
     with script.located(number):
         return bounded(script, Extent(duration_us(f"{literal} {word}"), number))
 
@@ -57,7 +58,7 @@ def bounded(script: Script, extent: Extent) -> Extent:
     return extent
 
 
-def numeric_text(script: Script, node: exp.Expr) -> str:
+def numericspelled(script: Script, node: exp.Expr) -> str:
     """Return a number as it is written, with its sign."""
     literal = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(literal, exp.Literal) or literal.is_string:
@@ -68,7 +69,7 @@ def numeric_text(script: Script, node: exp.Expr) -> str:
 def whole(script: Script, node: exp.Expr) -> Extent:
     """Read a whole number."""
     try:
-        return Extent(int(numeric_text(script, node)), node)
+        return Extent(int(numericspelled(script, node)), node)
     except ValueError:
         hint = "write one, such as 100"
         raise script.error("this is not a whole number", hint=hint, at=node) from None
@@ -76,7 +77,7 @@ def whole(script: Script, node: exp.Expr) -> Extent:
 
 def number(script: Script, node: exp.Expr) -> int | float:
     """Read a number; one without a point stays an int."""
-    text = numeric_text(script, node)
+    text = numericspelled(script, node)
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 

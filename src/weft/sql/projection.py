@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from weft.query import WINDOW_COLUMNS
 from weft.sql.aggregates import AggregateReader, holds_aggregate, is_aggregate
 from weft.sql.scope import Scope, comparable, stripped, unknown_function
+from weft.sql.script import spelled
 from weft.sql.windows import is_window_function
 
 if TYPE_CHECKING:
@@ -224,13 +225,15 @@ class Projector:
         seen[what] = item
 
     def _compared(self, node: exp.Expr) -> str:
-        """Spell an item as keys are spelled, without the qualifier of the only source."""
+        """Spell an item as keys are spelled: qualified in a join, and only there."""
         node = node.copy()
-        aliases = {source.alias.casefold() for source in self._scope.sources}
-        if len(aliases) == 1:
-            for column in node.find_all(exp.Column):
-                if column.table.casefold() in aliases:
-                    column.set("table", None)
+        sources = self._scope.sources
+        for column in node.find_all(exp.Column):
+            owners = self._scope.owners(column.name)
+            if len(sources) > 1 and not column.table and len(owners) == 1:
+                column.set("table", exp.to_identifier(owners[0].alias))
+            elif len(sources) == 1 and column.table.casefold() == sources[0].alias.casefold():
+                column.set("table", None)
         return comparable(node)
 
     def _window_column(self, node: exp.Expr) -> int | None:
@@ -246,7 +249,7 @@ class Projector:
             if table in ("window", "session_window"):
                 return _FIELDS.get(name)
         if isinstance(node, exp.Column | exp.Dot):
-            return _SYSTEM.get(node.sql(dialect="spark", comments=False).upper())
+            return _SYSTEM.get(spelled(node).upper())
         return None
 
     def _refusal(self, item: Item) -> QueryError:

@@ -11,7 +11,7 @@ from weft.aggregates.base import function_names
 from weft.expression import SCALAR_FUNCTIONS, canonical
 from weft.sql.dialect import SCALAR_CALL
 from weft.sql.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS, aggregate_name
-from weft.sql.script import suggest
+from weft.sql.script import spelled, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,7 +59,7 @@ class Scope:
         for column in list(node.find_all(exp.Column)):
             self.resolve(column)
         with self.script.located(node):
-            return canonical(node.sql(dialect="spark", comments=False))
+            return canonical(spelled(node))
 
     def resolve(self, column: exp.Column) -> Source:
         """Find the source of a column and spell the column as this scope spells it."""
@@ -80,6 +80,12 @@ class Scope:
             at=column.this,
         )
 
+    def owners(self, name: str) -> list[Source]:
+        """List the sources that may own a column written without its source."""
+        if len(self.sources) == 1:
+            return list(self.sources)
+        return [s for s in self.sources if s.columns is None or name in s.columns]
+
     def has_column(self, name: str) -> bool:
         """Tell whether a source is known to have a column of this name."""
         return any(name in (source.columns or ()) for source in self.sources)
@@ -96,10 +102,8 @@ class Scope:
                 if column.table.casefold() == source.alias.casefold():
                     return source
             raise self._unknown_source(column, column.table)
-        if len(self.sources) == 1:
-            return self.sources[0]
-        owners = [s for s in self.sources if column.name in (s.columns or ())]
-        if len(owners) == 1 and all(s.columns is not None for s in self.sources):
+        owners = self.owners(column.name)
+        if len(owners) == 1:
             return owners[0]
         choices = " or ".join(f"{s.alias}.{column.name}" for s in owners or self.sources)
         raise self.script.error(
@@ -111,7 +115,7 @@ class Scope:
     def _unknown_source(self, column: exp.Column, qualifier: str) -> QueryError:
         if qualifier.casefold() in ("window", "session_window", "system"):
             return self.script.error(
-                f"{column.sql(dialect='spark')} is known only once a window is complete",
+                f"{spelled(column)} is known only once a window is complete",
                 hint="select it by itself; it cannot be computed with, filtered or grouped by",
                 at=column,
             )
@@ -128,7 +132,7 @@ class Scope:
             self._refuse_call(node, role)
         if isinstance(node, exp.DataType) and node.this.name not in _TYPES:
             raise self.script.error(
-                f"cannot cast to {node.sql(dialect='spark')}",
+                f"cannot cast to {spelled(node)}",
                 hint="cast to INT, BIGINT, DOUBLE, DECIMAL(p, s), STRING, BOOLEAN, DATE "
                 "or TIMESTAMP",
                 at=node,
@@ -169,7 +173,7 @@ class Scope:
                 message = "* stands only in COUNT(*)"
                 hint = "name the columns"
             case _:
-                message = f"cannot compute {node.sql(dialect='spark', comments=False)}"
+                message = f"cannot compute {spelled(node)}"
         raise self.script.error(message, hint=hint, at=node)
 
 
@@ -191,7 +195,7 @@ def comparable(node: exp.Expr) -> str:
     for name in folded.find_all(exp.Identifier):
         name.set("this", name.name.casefold())
         name.set("quoted", False)
-    return folded.sql(dialect="spark", comments=False)
+    return spelled(folded)
 
 
 def stripped(node: exp.Expr) -> exp.Expr:

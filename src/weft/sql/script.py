@@ -221,6 +221,11 @@ class Script:
         return self.error(message, hint=f"compare the statement with {EXAMPLE}", at=place)
 
 
+def spelled(node: exp.Expr) -> str:
+    """Print a node as Spark writes it, without the comments around it."""
+    return node.sql(dialect="spark", comments=False)
+
+
 def suggest(word: str, known: list[str], otherwise: str) -> str:
     """Write the hint for a misspelt word.
 

@@ -117,8 +117,8 @@ def queries(
     call: st.SearchStrategy[AggregateCall] | None = None,
 ) -> Query:
     """A query over `events`: one to five windows, one to four aggregates, some keys and filters."""
-    chosen = draw(st.lists(window or windows(), min_size=1, max_size=5))
-    asked = draw(st.lists(call or calls(), min_size=1, max_size=4, unique=True))
+    chosen = draw(st.lists(windows() if window is None else window, min_size=1, max_size=5))
+    asked = draw(st.lists(calls() if call is None else call, min_size=1, max_size=4, unique=True))
     keys: Sequence[str] = draw(st.sampled_from([(), ("k",), ("k", "flag")]))
     return Query(
         name,

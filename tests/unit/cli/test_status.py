@@ -104,7 +104,9 @@ def test_statements_come_from_standard_input():
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["explain", "-e", SQL]])
 def test_a_reader_that_leaves_is_no_error(words):
-    with subprocess.Popen([*WEFT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [*WEFT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141

@@ -21,6 +21,7 @@ from weft.kernels.operations import (
     PRODUCT_FLOAT64,
     SUM_FLOAT64,
     SUM_INT64,
+    counting,
 )
 from weft.kernels.prefix_sums import BLOCK, IntegerSums, InvertiblePrefixes, RebasedSums
 from weft.kernels.ranges import aggregate_ranges, choose, survey
@@ -112,6 +113,12 @@ def test_prefixes_may_pass_64_bits_when_ranges_do_not():
     assert aggregate_ranges(values, starts, starts + 1, SUM_INT64).tolist() == values.tolist()
     with pytest.raises(DataError, match="does not fit 64 bits"):
         aggregate_ranges(values, starts[:99], starts[:99] + 2, SUM_INT64)
+
+
+def test_an_overflow_inside_any_technique_is_an_error_of_the_data():
+    operation, _ = counting(SUM_INT64)  # no longer the plain sum, so general prefixes serve it
+    with np.errstate(over="ignore"), pytest.raises(DataError, match="does not fit 64 bits"):
+        aggregate_ranges(np.full(4, 2**62), np.array([0]), np.array([2]), operation)
 
 
 def test_moments_of_ranges_match_numpy():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ from weft.kernels.arrow_columns import column_of, times_of, validity
 from weft.kernels.compensated import rounded
 from weft.kernels.edges import PeriodTable
 from weft.kernels.grouping import Column, Request, combine_slices, slice_events
-from weft.kernels.operations import COUNT
+from weft.kernels.operations import COUNT, counting
 from weft.kernels.partials import KINDS, Partials, operation_of
+from weft.kernels.ranges import aggregate_ranges
 from weft.kernels.slicing import EdgeHorizon
 
 FLOATS = st.one_of(st.floats(-100, 100, width=16), st.sampled_from([math.nan, -0.0, math.inf]))
@@ -36,6 +38,16 @@ SLICES = {
     "uneven": PeriodTable.of([(0, 8), (6, 8), (1, 5)]),
     "horizon": EdgeHorizon.of([(0, 8), (6, 8), (1, 5)]),
 }
+
+
+@contextmanager
+def grouped(dense):
+    """Group by position, or let no product of keys and slices be small enough for it."""
+    with pytest.MonkeyPatch.context() as limits:
+        if not dense:
+            limits.setattr(grouping_dense, "DENSE_ALWAYS", 0)
+            limits.setattr(grouping_dense, "DENSE_PER_ROW", 0)
+        yield
 
 
 def spark_order(value):
@@ -81,13 +93,8 @@ def test_slices_of_integers_and_floats(slicing, dense, events, threads):
         Request("min_by", None, floats),
         Request("max_by", None, ints),
     ]
-    limits = pytest.MonkeyPatch()
-    if not dense:
-        limits.setattr(grouping_dense, "DENSE_ALWAYS", 0)
-        limits.setattr(grouping_dense, "DENSE_PER_ROW", 0)
-    with limits.context():
+    with grouped(dense):
         batch = slice_events(times, keys, slices, requests, threads=threads)
-    limits.undo()
     want = groups_of(events, slices, times)
     assert list(zip(batch.keys.tolist(), batch.ordinals.tolist(), strict=True)) == list(want)
     for i, rows in enumerate(want.values()):
@@ -231,17 +238,12 @@ def test_batches_combine_to_what_one_batch_gives(dense, events, cut):
 
     order = np.arange(len(events))
     whole, left, right = part(order), part(order[:cut]), part(order[cut:])
-    limits = pytest.MonkeyPatch()
-    if not dense:
-        limits.setattr(grouping_dense, "DENSE_ALWAYS", 0)
-        limits.setattr(grouping_dense, "DENSE_PER_ROW", 0)
-    with limits.context():
+    with grouped(dense):
         both = combine_slices(
             np.concatenate([left.keys, right.keys]),
             np.concatenate([left.ordinals, right.ordinals]),
             [joined(a, b) for a, b in zip(left.partials, right.partials, strict=True)],
         )
-    limits.undo()
     assert both.keys.tolist() == whole.keys.tolist()
     assert both.ordinals.tolist() == whole.ordinals.tolist()
     for got, want in zip(both.partials, whole.partials, strict=True):
@@ -333,6 +335,28 @@ def test_slices_of_one_width_at_the_seams():
     batch = slice_events(times, np.zeros(600, np.int32), table, [Request("count_rows")])
     assert batch.partials[0].columns.tolist() == [6] * 100
     assert table.bounds(batch.ordinals)[0].tolist() == list(range(origin, origin + 300, 3))
+
+
+@pytest.mark.parametrize("width", [49, 10**14])
+def test_a_reciprocal_that_misses_by_one_is_corrected(width):
+    # 49 * (1/49) < 1 rounds down at the begin of a slice; beyond 2**53 the end rounds up.
+    begins = np.arange(200, dtype=np.int64) * width
+    times = np.stack([begins, begins + width - 1, begins[::-1]], axis=1).ravel()
+    batch = slice_events(
+        times, np.zeros(600, np.int32), PeriodTable.of([(0, width)]), [Request("count_rows")]
+    )
+    assert batch.ordinals.tolist() == list(range(200))
+    assert batch.partials[0].columns.tolist() == [3] * 200
+
+
+def test_picking_operations_count_their_combines():
+    for kind in ("first", "last", "min_by", "max_by"):
+        operation, calls = counting(operation_of(kind, "float64"))
+        rows = tuple(np.ones(4, dtype) for dtype in operation.dtypes)
+        aggregate_ranges(rows, np.array([0]), np.array([4]), operation)
+        assert calls[0] == 3
+        assert operation.algebra.combine(operation.identity, operation.identity) is not None
+        assert calls[0] == 3
 
 
 def test_requests_that_cannot_be_served_are_refused():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
@@ -12,12 +14,14 @@ import pytest
 from weft.aggregates import AggregateCall, Partial
 from weft.plan import FOLD, FORMATS, Candidate, Emit, Plan, Roll, Scan, Share, Slice
 from weft.plan.nodes import topological
-from weft.plan.plan import Format
 from weft.plan.render_graph import Limits, drawing
 from weft.plan.render_html import MOST_ROWS
 from weft.plan.render_layout import layered
 from weft.plan.render_svg import svg
 from weft.window import Edges, PeriodicWindow, hopping, tumbling
+
+if TYPE_CHECKING:
+    from weft.plan.plan import Format
 
 MIN = (Partial("min", ("x",)),)
 LOW = (("lo", AggregateCall("min", ("x",))),)
@@ -246,7 +250,7 @@ def test_boxes_of_a_column_keep_their_distance_and_arrows_point_right() -> None:
         found = sorted(
             m for m, c in zip(layout.middles, layout.columns, strict=True) if c == column
         )
-        assert all(b - a >= 75.9 for a, b in zip(found, found[1:], strict=False))
+        assert all(b - a >= 75.9 for a, b in pairwise(found))
     assert [len(stops) for stops in layout.stops] == [0, 0, 0, 0, 1, 0, 1, 2]
     assert min(layout.middles) >= 30
     assert max(layout.middles) <= layout.height - 30
