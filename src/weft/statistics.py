@@ -51,5 +51,5 @@ class Statistics:
 
     def __str__(self) -> str:
         rate = f"{DEFAULT_RATE if self.rate is None else self.rate:g} events/s"
-        text = f"{rate}, {self.key_count} keys"
+        text = f"{rate}, {self.key_count} {'key' if self.key_count == 1 else 'keys'}"
         return text + (f" ({' and '.join(self.assumed)} assumed)" if self.assumed else "")

@@ -18,6 +18,8 @@ from weft.errors import InternalError
 from weft.query import WINDOW_COLUMNS, Keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from weft.aggregates import AggregateCall, Partial
     from weft.window import Edges, LandmarkWindow, PeriodicWindow, Window
 
@@ -27,24 +29,58 @@ PICK = "pick"  # the feeder's instance as it is
 STAIR = "stair"  # the enclosed window's result plus the slices before it
 
 
-class _Hashed:
-    """Remembers its hash: plans may hold a million nodes, each reached along many paths."""
+class _Identified:
+    """Equal by value, however deep: hashes are made once, and neither walks the stack.
+
+    Plans may hold a million nodes, and chains of a thousand.
+    """
 
     __slots__ = ("_hash",)
     _hash: int
 
+    def __post_init__(self) -> None:
+        # Now, while the inputs' hashes are known: later would mean to recurse down a chain.
+        object.__setattr__(self, "_hash", hash((type(self).__name__, *self._values())))
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+
     def __hash__(self) -> int:
         try:
             return self._hash
-        except AttributeError:
-            values = tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
-            value = hash((type(self).__name__, values))
-            object.__setattr__(self, "_hash", value)
-            return value
+        except AttributeError:  # unpickled: hashes of text differ between processes
+            _Identified.__post_init__(self)
+            return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        pairs: list[tuple[object, object]] = [(self, other)]
+        seen: set[tuple[int, int]] = set()
+        while pairs:
+            a, b = pairs.pop()
+            if a is b or (id(a), id(b)) in seen:
+                continue
+            if type(a) is not type(b) or hash(a) != hash(b):
+                return False
+            if isinstance(a, _Identified) and isinstance(b, _Identified):
+                seen.add((id(a), id(b)))
+                pairs.extend(zip(_flat(a._values()), _flat(b._values()), strict=False))
+            elif a != b:
+                return False
+        return True
 
 
-@dataclass(frozen=True, slots=True)
-class Scan(_Hashed):
+def _flat(values: tuple[object, ...]) -> Iterator[object]:
+    """Open tuples of nodes, so that nodes are compared one by one and not by their tuples."""
+    for value in values:
+        if isinstance(value, tuple) and value and isinstance(value[0], _Identified):
+            yield len(value)
+            yield from value
+        else:
+            yield value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan(_Identified):
     """Read the events of a source once, keep those that pass the filter.
 
     `time` is None until the source's only timestamp column is looked up in its schema.
@@ -56,16 +92,14 @@ class Scan(_Hashed):
     columns: tuple[str, ...]
     whole_events: bool = False  # a user-defined window may look at any column
 
-    __hash__ = _Hashed.__hash__
-
     @property
     def inputs(self) -> tuple[Node, ...]:
         """Nothing feeds a scan."""
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Slice(_Hashed):
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice(_Identified):
     """Fold the input into one partial per key and slice; slices lie between neighbouring edges."""
 
     input: Scan | Slice
@@ -73,16 +107,14 @@ class Slice(_Hashed):
     edges: Edges
     partials: tuple[Partial, ...]
 
-    __hash__ = _Hashed.__hash__
-
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The scan, or the finer slices."""
         return (self.input,)
 
 
-@dataclass(frozen=True, slots=True)
-class Roll(_Hashed):
+@dataclass(frozen=True, slots=True, eq=False)
+class Roll(_Identified):
     """Bring the input to one partial per key and instance of the window.
 
     Over a `Scan` events are lifted, over anything else partials are combined. A stair has two
@@ -95,13 +127,12 @@ class Roll(_Hashed):
     keys: Keys
     partials: tuple[Partial, ...]
 
-    __hash__ = _Hashed.__hash__
-
     def __post_init__(self) -> None:
         if len(self.inputs) != (2 if self.technique == STAIR else 1):
             raise InternalError(
                 f"{self.technique} over {self.window} has {len(self.inputs)} inputs"
             )
+        _Identified.__post_init__(self)
 
     @property
     def feeder(self) -> Scan | Slice | Roll:
@@ -121,8 +152,8 @@ class JoinSide:
     partials: tuple[Partial, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Join(_Hashed):
+@dataclass(frozen=True, slots=True, eq=False)
+class Join(_Identified):
     """Join the windows of several inputs and aggregate; early inputs arrive aggregated."""
 
     sides: tuple[JoinSide, ...]
@@ -130,16 +161,14 @@ class Join(_Hashed):
     keys: Keys
     partials: tuple[Partial, ...]
 
-    __hash__ = _Hashed.__hash__
-
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The scans of all sides."""
         return tuple(side.input for side in self.sides)
 
 
-@dataclass(frozen=True, slots=True)
-class Emit(_Hashed):
+@dataclass(frozen=True, slots=True, eq=False)
+class Emit(_Identified):
     """Lower partials to the results of one window of one query.
 
     Several inputs hold the same (key, instance) rows with different partials.
@@ -150,8 +179,6 @@ class Emit(_Hashed):
     label: str
     outputs: tuple[tuple[str, AggregateCall], ...]
     window_columns: tuple[str, str, str] = WINDOW_COLUMNS
-
-    __hash__ = _Hashed.__hash__
 
     @property
     def keys(self) -> Keys:

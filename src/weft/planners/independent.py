@@ -13,4 +13,5 @@ if TYPE_CHECKING:
 
 def propose(scope: Scope, context: Context) -> Proposal:
     """Fold every event into each of its instances, window by window; nothing is shared."""
-    return Proposal(scope.emits({}))
+    reasons = dict.fromkeys(scope.windows, "an independent plan shares nothing")
+    return Proposal(scope.emits({}), reasons=reasons if len(scope.windows) > 1 else {})

@@ -8,10 +8,12 @@ from weft.plan import Emit, Node, Roll, Scan, Share, Slice
 from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections import Counter
+from collections.abc import Mapping, Sequence
 
     from weft.cost.model import CostModel
     from weft.plan import Scope
+    from weft.window import Window
 
 # A bill of more lines is read by nobody, and costs more to write than the plan.
 MOST_SHARES = 10_000
@@ -33,6 +35,7 @@ def shares_of(
     shares: list[Share] = []
     for scope, model in zip(scopes, models, strict=True):
         alone: dict[tuple[object, ...], float] = {}
+        asked = Counter(demand.window for demand in scope.demands)
         for single in scope.emits({}):
             emit = emits[single.query, single.label]
             key = (single.inputs, single.outputs)
@@ -48,7 +51,7 @@ def shares_of(
                     _feeder(roll),
                     marginal[emit],
                     alone[key],
-                    _reason(roll, emit, reasons, len(scope.windows)),
+                    _reason(roll, emit, reasons, asked),
                 )
             )
     return tuple(shares)
@@ -83,13 +86,13 @@ def _feeder(roll: Roll) -> str:
 
 
 def _reason(
-    roll: Roll, emit: Emit, reasons: Mapping[tuple[str, str], str], windows_in_scope: int
+    roll: Roll, emit: Emit, reasons: Mapping[tuple[str, str], str], asked: Counter[Window]
 ) -> str:
-    if not isinstance(roll.feeder, Scan):
+    if not isinstance(roll.feeder, Scan) or asked[roll.window] > 1:
         return ""
     known = reasons.get((emit.query, emit.label))
     if known:
         return known
-    if windows_in_scope == 1:
+    if len(asked) == 1:
         return "no other window reads these events under these keys"
     return "events are its cheapest feeder"
