@@ -109,5 +109,6 @@ def test_deep_nesting_is_refused_politely(depth: int) -> None:
     inside = "(" * depth + "x" + ")" * depth
     answer(f"SELECT MIN({inside}) FROM t GROUP BY window(ts, '1 hour')")
     sums = " + ".join(["x"] * depth)
-    answer(f"SELECT MIN({sums}) FROM t WHERE {' AND '.join(['x > 1'] * depth)} [ROWS 1 SLIDE 1]")
+    conjuncts = " AND ".join(["x > 1"] * depth)
+    answer(f"SELECT MIN({sums}) FROM t [ROWS 1 SLIDE 1] WHERE {conjuncts}")
     answer(f"SELECT MIN({'abs(' * depth}x{')' * depth}) FROM t [ROWS 1 SLIDE 1]")

@@ -9,7 +9,13 @@ from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
     from collections import Counter
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from weft.plan import Emit, Node, Roll, Scan, Share, Slice
+from weft.plan.nodes import topological
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
     from weft.cost.model import CostModel
     from weft.plan import Scope

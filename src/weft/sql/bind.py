@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     Schemas = Mapping[str, Collection[str]]
 
-# Parts of SELECT that change nothing here, or are read below.
-_READ = {"kind", "expressions", "from_", "joins", "where", "group"}
+# Parts of a statement, of a source and of a join that are read; any other is refused.
+_READ = {"expressions", "from_", "joins", "where", "group"}
+_READ_OF_TABLE = {"this", "db", "catalog", "alias", "timestamp_by", "stream_window"}
+_READ_OF_JOIN = {"this", "on", "using", "kind", "side", "method"}
 # What is refused, the keyword an error points at, and what to do instead.
 _REFUSED = {
     "having": (TokenType.HAVING, "HAVING", "filter the result, or events with WHERE"),
@@ -146,12 +148,9 @@ def _checked_select(script: Script, statement: Statement) -> exp.Select:
             hint="begin with SELECT, without parentheses around the statement",
             at=statement.tokens[0],
         )
-    for part, value in select.args.items():
-        if not value or part in _READ:
-            continue
+    for part in _unread(select, _READ):
         token, words, remedy = _REFUSED.get(part, (TokenType.SELECT, part.upper(), "remove it"))
-        at = statement.token(token)
-        raise script.error(f"{words} is not supported", hint=remedy, at=at)
+        raise script.error(f"{words} is not supported", hint=remedy, at=statement.token(token))
     return select
 
 
@@ -163,15 +162,22 @@ def _tables(script: Script, statement: Statement, select: exp.Select) -> list[ex
         )
     tables = [source.this, *(join.this for join in select.args.get("joins") or ())]
     for table in tables:
-        plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
-        if not plain or table.args.get("joins"):
+        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
             hint = "name a table; write a subquery as a statement of its own"
             raise script.error("FROM takes tables only", hint=hint, at=table)
-        for part in ("pivots", "sample", "version", "when", "hints"):
-            if table.args.get(part):
-                hint = f"name the table alone: {table.name}"
-                raise script.error(f"{part} of a table are not supported", hint=hint, at=table)
+        renamed = isinstance(table.args.get("alias"), exp.TableAlias) and table.alias_column_names
+        if renamed or _unread(table, _READ_OF_TABLE):
+            hint = f"write its name alone, or with an alias: {table.name} AS t"
+            raise script.error("FROM takes a table as it is", hint=hint, at=table)
+    for join in select.args.get("joins") or ():
+        if _unread(join, _READ_OF_JOIN):
+            hint = "write a JOIN b ON a.id = b.id"
+            raise script.error("this kind of join is not supported", hint=hint, at=join.this)
     return tables
+
+
+def _unread(node: exp.Expr, read: set[str]) -> list[str]:
+    return [part for part, value in node.args.items() if value and part not in read]
 
 
 def _source(script: Script, table: exp.Table, schemas: Schemas | None) -> Source:

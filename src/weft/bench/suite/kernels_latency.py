@@ -119,7 +119,7 @@ def _single_answers(quick: bool) -> Sheet:
         )
     panel = Panel(f"MAX, n = {n}", "", "ns per answer", boxes=boxes, log_y=True)
     notes = (
-        "every answer includes two readings of the clock and one call, about 50 ns",
+        "every answer includes two readings of the clock, about 25 ns",
         "Shein & Chrysanthis, Figure 14: spikes of SlickDeque 283 % below the next best on average",
     )
     return Sheet(tuple(rows), tuple(wrong), (panel,), notes)

@@ -211,12 +211,12 @@ def event_table(events: int) -> pa.Table:
     import pyarrow as pa
 
     rng = np.random.default_rng(17)
-    columns = {
+    columns: dict[str, Any] = {
         "ts": np.arange(events, dtype=np.int64) * 1000,
         "k": rng.integers(0, _KEYS, events).astype(np.int32),
         "v": rng.random(events),
     }
-    return pa.table({name: pa.array(column) for name, column in columns.items()})
+    return pa.table(columns)
 
 
 Minima = tuple[Any, Any, Any]  # keys, slices, least values

@@ -75,22 +75,23 @@ def _complexity(quick: bool) -> Sheet:
         published = _PUBLISHED.get(name, Published("", "", "", ""))
         row: dict[str, Any] = {
             "technique": name,
-            "combines/slide": float(steady.mean()),
+            "combines": float(steady.mean()),
             "formula": float(TECHNIQUES[name].combines_per_slide(n)),
-            "published": published.amortized,
-            "worst slide": int(steady.max()),
-            "published worst": published.worst,
-            "all ranges": None,
-            "published all ranges": published.all_ranges,
-            "words / n": counted.words / n,
-            "published space": published.space,
+            "paper": published.amortized,
+            "worst": int(steady.max()),
+            "paper: worst": published.worst,
+            "all": None,
+            "paper: all": published.all_ranges,
+            "words/n": counted.words / n,
+            "paper: space": published.space,
         }
         if TECHNIQUES[name].several_ranges:
-            row["all ranges"], difference = _all_ranges(name, operation, values, n)
+            row["all"], difference = _all_ranges(name, operation, values, n)
             wrong.extend([f"{name}, all ranges: {difference}"] if difference else [])
         rows.append(row)
     notes = (
-        f"n = {n}; the words include positions and pointers, not partials alone",
+        f"n = {n}; combines per slide on average, on the worst slide, and when all n ranges are asked",
+        "the words include positions and pointers, not partials alone",
         "flat_fat reads its root when the combine commutes; its formula is for one that does not",
     )
     return Sheet(tuple(rows), tuple(wrong), notes=notes)
@@ -112,23 +113,23 @@ COMPLEXITY = Table(
     question="Do the techniques combine as often as Table 2 of Shein & Chrysanthis says?",
     columns=(
         Column("technique"),
-        Column("combines/slide", ".3f"),
+        Column("combines", ".3f"),
         Column("formula", ".3f"),
-        Column("published", published=True),
-        Column("worst slide", "d"),
-        Column("published worst", published=True),
-        Column("all ranges", ",.0f"),
-        Column("published all ranges", published=True),
-        Column("words / n", ".2f"),
-        Column("published space", published=True),
+        Column("paper", published=True),
+        Column("worst", "d"),
+        Column("paper: worst", published=True),
+        Column("all", ",.0f"),
+        Column("paper: all", published=True),
+        Column("words/n", ".2f"),
+        Column("paper: space", published=True),
     ),
     compute=_complexity,
     limits=(
-        Limit("combines/slide", at_most=3, rows={"technique": "two_stacks*"}),
-        Limit("combines/slide", at_most=3, rows={"technique": "flat_fit"}),
-        Limit("combines/slide", at_most=2, rows={"technique": "slick_deque*"}),
-        Limit("worst slide", at_most=8, rows={"technique": "daba"}),
-        Limit("worst slide", at_most=6, rows={"technique": "daba_lite"}),
+        Limit("combines", at_most=3, rows={"technique": "two_stacks*"}),
+        Limit("combines", at_most=3, rows={"technique": "flat_fit"}),
+        Limit("combines", at_most=2, rows={"technique": "slick_deque*"}),
+        Limit("worst", at_most=8, rows={"technique": "daba"}),
+        Limit("worst", at_most=6, rows={"technique": "daba_lite"}),
     ),
 )
 
@@ -153,7 +154,11 @@ def _throughput_panel(title: str, unit: str) -> Any:
             assert isinstance(speed, int | float)
             xs, ys = lines.get(name, ((), ()))
             lines[name] = (*xs, float(n)), (*ys, float(speed))
-        return (Panel(title, "values in the window", f"million {unit}s/s", lines, True, True),)
+        return (
+            Panel(
+                title, "values in the window", f"million {unit}s/s", lines, log_x=True, log_y=True
+            ),
+        )
 
     return panels
 
