@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from weft.plan import Emit, Node, Roll, Scan, Share, Slice
-from weft.plan.nodes import topological
-
-if TYPE_CHECKING:
-    from collections import Counter
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from weft.plan import Emit, Node, Roll, Scan, Share, Slice

@@ -90,7 +90,7 @@ def _complexity(quick: bool) -> Sheet:
             wrong.extend([f"{name}, all ranges: {difference}"] if difference else [])
         rows.append(row)
     notes = (
-        f"n = {n}; combines per slide on average, on the worst slide, and when all n ranges are asked",
+        f"n = {n}; combines per slide: on average, at worst, and when all n ranges are asked",
         "the words include positions and pointers, not partials alone",
         "flat_fat reads its root when the combine commutes; its formula is for one that does not",
     )

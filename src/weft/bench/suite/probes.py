@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numba import njit
@@ -27,13 +27,21 @@ if TYPE_CHECKING:
 
     Int64s = npt.NDArray[np.int64]
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
 _CLOCK = time.CLOCK_MONOTONIC
 _clock_gettime = ctypes.CDLL(None).clock_gettime
 _clock_gettime.argtypes = [ctypes.c_int, ctypes.c_void_p]
 _clock_gettime.restype = ctypes.c_int
 
 
-@njit
+def _compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    compiled: Callable[Parameters, Result] = njit()(function)
+    return compiled
+
+
+@_compiled
 def _nanoseconds(reading: Int64s) -> int:
     """Read the clock; `reading` is a buffer for its two words."""
     _clock_gettime(_CLOCK, reading.ctypes)
@@ -44,7 +52,7 @@ def _nanoseconds(reading: Int64s) -> int:
 def _timed_loop(name: str) -> Callable[..., None]:
     slide = IMPLEMENTATIONS[name].slide
 
-    @njit
+    @_compiled
     def loop(op: Any, state: Any, values: Any, n: int, stretch: int, out: Any, took: Any) -> None:
         reading = np.zeros(2, np.int64)
         for s in range(len(took)):
@@ -53,15 +61,14 @@ def _timed_loop(name: str) -> Callable[..., None]:
             slide(op, state, 0, values[first:stop], n, out[first:stop])
             took[s] = _nanoseconds(reading) - start
 
-    compiled: Callable[..., None] = loop
-    return compiled
+    return loop
 
 
 @cache
 def _timed_answers(name: str) -> Callable[..., None]:
     slide_one = IMPLEMENTATIONS[name].slide_one
 
-    @njit
+    @_compiled
     def loop(op: Any, state: Any, values: Any, n: int, stretch: int, out: Any, took: Any) -> None:
         reading = np.zeros(2, np.int64)
         for i in range(len(values)):
@@ -69,23 +76,21 @@ def _timed_answers(name: str) -> Callable[..., None]:
             store(out, i, slide_one(op, state, 0, values[i], n))
             took[i] = _nanoseconds(reading) - start
 
-    compiled: Callable[..., None] = loop
-    return compiled
+    return loop
 
 
 @cache
 def _counted_loop(name: str) -> Callable[..., None]:
     slide_one = IMPLEMENTATIONS[name].slide_one
 
-    @njit
+    @_compiled
     def loop(op: Any, state: Any, values: Any, n: int, out: Any, calls: Any, made: Any) -> None:
         for i in range(len(values)):
             before = calls[0]
             store(out, i, slide_one(op, state, 0, values[i], n))
             made[i] = calls[0] - before
 
-    compiled: Callable[..., None] = loop
-    return compiled
+    return loop
 
 
 class Timed(NamedTuple):
