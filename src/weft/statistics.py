@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DEFAULT_RATE = 1000.0
 DEFAULT_KEYS = 100
@@ -20,7 +24,7 @@ class Statistics:
 
     rate: float | None = None  # events per second
     keys: int | None = None  # distinct keys
-    key_skew: float = 0.0  # share of the events that the most frequent key has, above its fair one
+    key_skew: float = 0.0  # share of events of the most frequent key, beyond its fair share
     lateness_us: tuple[int, int, int] = (0, 0, 0)  # median, 99 % and greatest lateness
 
     def __post_init__(self) -> None:
@@ -48,6 +52,17 @@ class Statistics:
     def assumed(self) -> tuple[str, ...]:
         """The names of what nobody declared or measured."""
         return tuple(f.name for f in fields(self) if getattr(self, f.name) is None)
+
+    @classmethod
+    def measure(cls, table: Any, time: str | None = None, keys: Sequence[str] = ()) -> Statistics:
+        """Measure a table: rate, distinct keys, skew, and lateness in the order of its rows.
+
+        Takes whatever `weft.run` takes. A Spark DataFrame has no order of rows, so its lateness
+        is not measured. Without `time` the table's only timestamp column is the event time.
+        """
+        from weft.measuring import measure
+
+        return measure(table, time, tuple(keys))
 
     def __str__(self) -> str:
         rate = f"{DEFAULT_RATE if self.rate is None else self.rate:g} events/s"

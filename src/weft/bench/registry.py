@@ -20,9 +20,14 @@ def entries() -> tuple[Entry, ...]:
     >>> len(names) == len(set(names))
     True
     """
-    from weft.bench.suite import kernels_latency, kernels_speed, kernels_techniques
+    from weft.bench.suite import (
+        kernels_latency,
+        kernels_speed,
+        kernels_techniques,
+        planners_weave,
+    )
 
-    families = (kernels_speed, kernels_latency, kernels_techniques)
+    families = (kernels_speed, kernels_latency, kernels_techniques, planners_weave)
     return tuple(entry for family in families for entry in family.ENTRIES)
 
 

@@ -28,6 +28,7 @@ from weft.kernels.fiba_nodes import (
     AGGREGATE,
     CHILDREN,
     ENTRIES,
+    FREE,
     HALF,
     LEFT,
     LEFT_FINGER,

@@ -62,8 +62,10 @@ def technique(name: str, operation: Operation) -> Kernel:
     >>> from weft.kernels.operations import MAX_FLOAT64
     >>> technique("subtract_on_evict", MAX_FLOAT64)
     Traceback (most recent call last):
-    weft.errors.UnsupportedError: technique subtract_on_evict cannot run max_float64: it needs an invertible combine
-    hint: use one of naive, flat_fat, b_int, flat_fit, two_stacks, two_stacks_lite, daba, daba_lite, slick_deque, fiba
+    weft.errors.UnsupportedError: technique subtract_on_evict cannot run max_float64: it needs
+    an invertible combine
+    hint: use one of naive, flat_fat, b_int, flat_fit, two_stacks, two_stacks_lite, daba,
+    daba_lite, slick_deque, fiba
     """
     if name not in TECHNIQUES:
         raise UnsupportedError(

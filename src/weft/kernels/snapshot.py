@@ -49,7 +49,7 @@ def _raw(array: npt.NDArray[Any]) -> bytes:
 
 
 def from_bytes(snapshot: bytes, like: State, technique: str, operation: str) -> State:
-    """Read a snapshot of the same technique and operation; `like` gives the fields, not the sizes."""
+    """Read a snapshot of the same technique and operation; `like` gives fields, not sizes."""
     header, offset = _header(snapshot)
     made_by = header["technique"], header["operation"]
     if made_by != (technique, operation):

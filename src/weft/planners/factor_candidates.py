@@ -122,17 +122,16 @@ def _overlapping(windows: Sequence[PeriodicWindow]) -> Iterator[tuple[tuple[int,
     for slide, offset, residue in families | finer:
         shortest = slide + residue  # no gaps: a covering feeder is at least as long as its slide
         yield (shortest, slide, offset), None
-        served = sorted(
-            {
-                r
-                for r, s, o in parts
-                if s % slide == 0 and (o - offset) % slide == 0 and (r - residue) % slide == 0
-            }
-        )
-        for range_us in served[:_RANGE_LIMIT]:
+        served = {
+            r: r % s
+            for r, s, o in parts
+            if s % slide == 0 and (o - offset) % slide == 0 and (r - residue) % slide == 0
+        }
+        for range_us in tuple(served)[:_RANGE_LIMIT]:
             if range_us - slide > shortest:
                 yield (range_us - slide, slide, offset), None
-            if range_us < served[-1]:
+            # Multiples are served as well from side by side.
+            if served[range_us]:
                 yield (range_us, slide, offset), None
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 1536  # the gains of all pairs are kept: 18 MiB
 _FEW_ROWS = 128
 _SWEEPS_OF_FEW, _SWEEPS_OF_MANY = 16, 2
-_NOISE = 1e-12  # relative: a gain below it is rounding
+# Relative to the cost of the plan: a gain below it, or a difference of gains, is rounding.
+_NOISE = 1e-12
 
 
 def partition(groups: Trees) -> Parts:
@@ -44,10 +45,9 @@ def merge_greedily(groups: Trees) -> Parts:
     trees = groups.unite([[row] for row in range(len(groups))])
     parts: Parts = [[row] for row in range(len(groups))]
     gains = _Gains(trees)
-    noise = _NOISE * float(trees.costs.sum())
     while True:
         gain, into, absorbed = gains.largest()
-        if gain <= noise:
+        if gain <= 0:
             return [parts[row] for row in gains.rows()]
         trees.assign(into, trees.unite([(into, absorbed)]), 0)
         parts[into] += parts[absorbed]
@@ -64,6 +64,7 @@ class _Gains:
         self.trees = trees
         self.gains = np.full((count, count), -np.inf)
         self.alive = np.ones(count, dtype=np.bool_)
+        self.noise = _NOISE * float(trees.costs.sum())
         for row in range(count - 1):
             self._count(row, np.arange(row + 1, count))
         self.partner = self.gains.argmax(axis=1)
@@ -100,9 +101,13 @@ class _Gains:
         self._find_best(np.append(others[stale], into))
 
     def _count(self, row: int, others: NDArray[np.intp]) -> None:
+        import numpy as np
+
         apart = self.trees.costs[row] + self.trees.costs[others]
         gains = apart - self.trees.join_costs(row, self.trees, others, below=apart)
-        self.gains[row, others] = self.gains[others, row] = gains
+        # Gains that differ by rounding only must tie, or plans would differ between machines.
+        rounded = np.round(gains / self.noise) * self.noise if self.noise else gains
+        self.gains[row, others] = self.gains[others, row] = rounded
 
     def _find_best(self, rows: NDArray[np.intp]) -> None:
         self.partner[rows] = self.gains[rows].argmax(axis=1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import typer
@@ -118,11 +118,12 @@ def test_a_full_disk_is_one_message():
     assert (done.returncode, done.stderr) == (2, b"error: no space left on device\n")
 
 
-def test_ctrl_c_ends_with_130():
-    command = [*WEFT, "explain", "-"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        time.sleep(2.0)  # by then it waits for its statements
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+def test_ctrl_c_ends_with_130(tmp_path):
+    statements = tmp_path / "statements.sql"
+    os.mkfifo(statements)
+    command = [*WEFT, "explain", str(statements)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with statements.open("w"):  # opens only when the command has begun to read
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 130
         assert process.stderr.read() == b"interrupted\n"

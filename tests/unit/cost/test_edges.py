@@ -25,9 +25,11 @@ from weft.window import PeriodicWindow, composite_edges, edge_classes
 ALIGNED_METHODS = ("auto", "bit_set", "f1", "merged_f1", "lattice", "crt_f1")
 ANY_METHODS = ("auto", "bit_set", "crt_f1")
 
-slide_sets = st.lists(st.integers(1, 30), min_size=1, max_size=7)
+slide_sets = st.lists(st.integers(1, 16), min_size=1, max_size=5)
 class_sets = st.lists(
-    st.integers(1, 24).flatmap(lambda m: st.tuples(st.integers(0, m - 1), st.just(m))),
+    st.sampled_from([1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 18, 20, 24]).flatmap(
+        lambda m: st.tuples(st.integers(0, m - 1), st.just(m))
+    ),
     min_size=1,
     max_size=6,
 )
@@ -78,7 +80,7 @@ def test_ends_count_as_edges_in_pairs_but_not_in_begins():
 
 
 def test_ten_thousand_slides_cost_no_more_than_their_lattice():
-    slides = [d for d in divisors(720_720) if 100 < d] * 50
+    slides = [d for d in divisors(720_720) if d > 100] * 50
     classes = [(0, slide) for slide in slides]
     marks = np.zeros(720_720, dtype=bool)
     for slide in set(slides):
@@ -127,6 +129,7 @@ def test_forced_methods_refuse_what_they_cannot_count():
         edge_count(apart, period=10)
 
 
+@settings(deadline=None)
 @given(first=class_sets, second=class_sets)
 def test_intersections_hold_exactly_the_common_positions(first, second):
     a, b = first[0], second[0]
@@ -136,13 +139,16 @@ def test_intersections_hold_exactly_the_common_positions(first, second):
     assert common == (set() if met is None else set(range(met[0], period, met[1])))
 
 
+@settings(deadline=None)
 @given(classes=class_sets)
 def test_reductions_keep_the_edges(classes):
     reduced = primitive_classes(classes)
     assert enumerated(list(reduced)) == enumerated(classes)
     scaled, unit, origin = scale_classes(reduced)
     assert enumerated(list(scaled)) / unit == enumerated(classes)
-    assert all((r * unit + origin - a) % m == 0 for (r, _), (a, m) in zip(scaled, reduced))
+    assert all(
+        (r * unit + origin - a) % m == 0 for (r, _), (a, m) in zip(scaled, reduced, strict=True)
+    )
 
 
 def test_divisor_tables():
@@ -164,6 +170,7 @@ def test_unions_by_atoms_and_by_bits_agree_with_counting(groups):
     period = lcm(*(m for row in rows for _, m in row))
     bits = BitUnions.of_classes([primitive_classes(row) for row in rows], 1, period)
     for unions in (sets, bits):
+        assert unions.exact
         want = [edge_rate(row) for row in rows]
         assert unions.rates == pytest.approx(want)
         joined = unions.join_rates(0, unions, np.arange(count))

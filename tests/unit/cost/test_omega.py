@@ -92,6 +92,7 @@ def test_a_period_too_long_to_walk_assumes_two_per_range():
     assert running_aggregates(windows) == 6
 
 
+@settings(deadline=None)
 @given(st.integers(1, 3000))
 def test_harmonic_numbers(n):
     want = sum(1 / i for i in range(1, n + 1))
@@ -103,6 +104,7 @@ def ordered_lookup(partials: int) -> float:
     return k - 2 + (partials + 1) / 2**k
 
 
+@settings(deadline=None)
 @given(st.integers(1, 5000))
 def test_lookup_costs_at_whole_numbers_of_partials(partials):
     at = np.array([float(partials)])
@@ -128,6 +130,7 @@ def test_a_profile_adds_up_its_lookups(ranges, rate):
         assert got == pytest.approx(want, rel=1e-9, abs=1e-12)
 
 
+@settings(deadline=None)
 @given(st.floats(1, 1e6), st.floats(0, 1e5))
 def test_longer_lookups_cost_no_less_than_the_stated_drop(partials, more):
     at = np.array([partials, partials + more])

@@ -341,12 +341,12 @@ def test_slices_of_one_width_at_the_seams():
 def test_a_reciprocal_that_misses_by_one_is_corrected(width):
     # 49 * (1/49) < 1 rounds down at the begin of a slice; beyond 2**53 the end rounds up.
     begins = np.arange(200, dtype=np.int64) * width
-    times = np.stack([begins, begins + width - 1, begins[::-1]], axis=1).ravel()
+    times = np.concatenate([begins, begins + width - 1])[::-1]  # each in another slice
     batch = slice_events(
-        times, np.zeros(600, np.int32), PeriodTable.of([(0, width)]), [Request("count_rows")]
+        times, np.zeros(400, np.int32), PeriodTable.of([(0, width)]), [Request("count_rows")]
     )
     assert batch.ordinals.tolist() == list(range(200))
-    assert batch.partials[0].columns.tolist() == [3] * 200
+    assert batch.partials[0].columns.tolist() == [2] * 200
 
 
 def test_picking_operations_count_their_combines():
