@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "weft"
 LAYERS = [
     {"errors", "time", "frames"},
     {"window"},
-    {"aggregates", "agg", "expression", "techniques", "statistics", "measuring"},
+    {"aggregates", "agg", "expression", "techniques", "statistics"},
     {"query"},
     {"binding", "parsing", "plan"},
     {"cost"},

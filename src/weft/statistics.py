@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import QueryError
+from weft.errors import DataError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEFAULT_RATE = 1000.0
 DEFAULT_KEYS = 100
+_SECOND_US = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,98 @@ class Statistics:
         Takes whatever `weft.run` takes. A Spark DataFrame has no order of rows, so its lateness
         is not measured. Without `time` the table's only timestamp column is the event time.
         """
-        from weft.measuring import measure
+        from weft.frames import kind_of, to_arrow
 
-        return measure(table, time, tuple(keys))
+        if kind_of(table) == "spark":
+            return _measure_spark(table, time, tuple(keys))
+        return _measure_arrow(to_arrow(table), time, tuple(keys))
 
     def __str__(self) -> str:
         rate = f"{DEFAULT_RATE if self.rate is None else self.rate:g} events/s"
         text = f"{rate}, {self.key_count} {'key' if self.key_count == 1 else 'keys'}"
         return text + (f" ({' and '.join(self.assumed)} assumed)" if self.assumed else "")
+
+
+def _only_timestamp(candidates: list[str]) -> str:
+    if len(candidates) != 1:
+        listed = ", ".join(candidates) or "none"
+        raise QueryError(
+            f"the table has {len(candidates)} timestamp columns: {listed}",
+            hint="name the event time: Statistics.measure(table, time='...')",
+        )
+    return candidates[0]
+
+
+def _rate(events: int, first_us: int, last_us: int) -> float:
+    if events < 2 or last_us <= first_us:
+        raise DataError(
+            f"a rate cannot be measured from {events} events in {last_us - first_us} microseconds",
+            hint="declare it: weft.Statistics(rate=..., keys=...)",
+        )
+    # n events have n - 1 distances between them.
+    return (events - 1) * _SECOND_US / (last_us - first_us)
+
+
+def _skew(largest: int, events: int, distinct: int) -> float:
+    return max(largest / events - 1 / distinct, 0.0)
+
+
+def _measure_arrow(table: Any, time: str | None, keys: tuple[str, ...]) -> Statistics:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    stamps = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
+    column = table[time or _only_timestamp(stamps)]
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("us", column.type.tz), safe=False)
+    timed = table.filter(pc.is_valid(column))
+    times = pc.drop_null(column).cast(pa.int64()).to_numpy()
+    if not len(times):
+        raise DataError(
+            "statistics cannot be measured from a table without times",
+            hint="declare them: weft.Statistics(rate=..., keys=...)",
+        )
+    distinct, largest = 1, len(times)
+    if keys:
+        counts = timed.group_by(list(keys)).aggregate([([], "count_all")])["count_all"]
+        distinct, largest = len(counts), pc.max(counts).as_py()
+    behind = np.maximum.accumulate(times) - times
+    median, high, worst = (int(q) for q in np.quantile(behind, [0.5, 0.99, 1.0]))
+    return Statistics(
+        rate=_rate(len(times), int(times.min()), int(times.max())),
+        keys=distinct,
+        key_skew=_skew(largest, len(times), distinct),
+        lateness_us=(median, high, worst),
+    )
+
+
+def _measure_spark(frame: Any, time: str | None, keys: tuple[str, ...]) -> Statistics:
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    stamps = [
+        f.name for f in frame.schema if isinstance(f.dataType, T.TimestampType | T.TimestampNTZType)
+    ]
+    name = time or _only_timestamp(stamps)
+    micros = (
+        F.unix_micros(F.col(name).cast("timestamp")) if name in stamps else F.col(name).cast("long")
+    )
+    timed = frame.where(F.col(name).isNotNull()).withColumn("__us", micros)
+    groups = timed.groupBy(*keys).agg(
+        F.count(F.lit(1)).alias("n"), F.min("__us").alias("lo"), F.max("__us").alias("hi")
+    )
+    row = groups.agg(F.count(F.lit(1)), F.sum("n"), F.max("n"), F.min("lo"), F.max("hi")).collect()[
+        0
+    ]
+    distinct, events, largest, first, last = row
+    if not events:
+        raise DataError(
+            "statistics cannot be measured from a table without times",
+            hint="declare them: weft.Statistics(rate=..., keys=...)",
+        )
+    return Statistics(
+        rate=_rate(events, first, last),
+        keys=distinct,
+        key_skew=_skew(largest, events, distinct),
+    )
