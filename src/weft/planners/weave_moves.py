@@ -26,8 +26,19 @@ _NOISE = 1e-12
 
 
 def partition(groups: Trees) -> Parts:
-    """Merge greedily, then move single groups, as long as the cost falls."""
-    parts = _merge_in_chunks(groups)
+    """Merge greedily, then move single groups, as long as the cost falls.
+
+    Few groups are also split from one tree for all: merges alone can stop at a poor plan.
+    """
+    starts = [_merge_in_chunks(groups)]
+    if len(groups) <= _FEW_ROWS:
+        starts.append([list(range(len(groups)))])
+    found = [_polish(groups, start) for start in starts]
+    return min(found, key=lambda parts: float(groups.unite(parts).costs.sum()))
+
+
+def _polish(groups: Trees, parts: Parts) -> Parts:
+    """Move single groups and merge again, in turns."""
     for _ in range(_SWEEPS_OF_FEW if len(groups) <= _FEW_ROWS else 1):
         moved = move_groups(groups, parts)
         if moved is None:
