@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["PLOT_DIRECTORY", "entries", "list_entries", "run", "run_entries"]
 
 PLOT_DIRECTORY = Path("bench-output")
+_FILE_COLUMNS = 120  # a file or a pipe has no width of its own
 
 
 def run(
@@ -80,4 +81,7 @@ def _draw(outcome: Outcome, directory: Path, console: Console) -> None:
 def _console() -> Console:
     from rich.console import Console
 
-    return Console()
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, _FILE_COLUMNS)
+    return console

@@ -24,10 +24,11 @@ def entries() -> tuple[Entry, ...]:
         kernels_latency,
         kernels_speed,
         kernels_techniques,
+        planners_factor,
         planners_weave,
     )
 
-    families = (kernels_speed, kernels_latency, kernels_techniques, planners_weave)
+    families = (kernels_speed, kernels_latency, kernels_techniques, planners_weave, planners_factor)
     return tuple(entry for family in families for entry in family.ENTRIES)
 
 

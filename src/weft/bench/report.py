@@ -60,15 +60,14 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
     console.print(Text(outcome.question, style="italic"))
     if outcome.rows:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for place, column in enumerate(outcome.columns):
-            numeric = any(not isinstance(row.get(column.name), str) for row in outcome.rows)
-            style = "cyan" if column.published else None
+        for column in outcome.columns:
+            cells = [row.get(column.name) for row in outcome.rows]
+            figures = any(isinstance(cell, int | float | Spread) for cell in cells)
             table.add_column(
                 column.name,
-                justify="right" if numeric else "left",
-                style=style,
-                overflow="fold",
-                no_wrap=place == 0,
+                justify="right" if figures else "left",
+                style="cyan" if column.published else None,
+                no_wrap=not (figures or column.published),
             )
         for row in outcome.rows:
             table.add_row(*(Text(column.text(row.get(column.name))) for column in outcome.columns))

@@ -39,7 +39,7 @@ _SHORTEST_SIEVE = 1 << 20
 _LONGEST_SIEVE = 1 << 25
 _SLIDES_PER_SIEVE = 64  # a sieve much shorter than that sees too few edges of the longest slide
 _FEW_CLASSES = 12
-_MOST_TERMS = 1 << 12
+_MOST_TERMS, _MOST_EXACT_TERMS = 1 << 10, 1 << 14
 _MOST_DIVISORS = 1 << 13
 _MOST_SUBSETS_OF = 20
 _LARGEST_TO_FACTOR = 10**10
@@ -206,7 +206,7 @@ def _cheapest(classes: tuple[EdgeClass, ...], exact: bool) -> Fraction:
         and divisor_count(moduli, _MOST_DIVISORS) <= _MOST_DIVISORS
     ):
         return _lattice(classes)
-    merged = _intersections(classes, most=_MOST_TERMS)
+    merged = _intersections(classes, most=_MOST_EXACT_TERMS if exact else _MOST_TERMS)
     if merged is not None:
         return merged
     if exact and period <= _LONG_PERIOD:

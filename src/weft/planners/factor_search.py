@@ -28,7 +28,7 @@ Effort = Literal["none", "local", "default", "exact"]
 # Random restarts, worth their time only where the proof does not get through.
 _KICKS = 4
 # Work spent on a proof: arcs looked at, over all nodes of the search tree.
-_PROOF_ARCS = 8_000
+_PROOF_ARCS = 4_000
 
 
 def search_factors(

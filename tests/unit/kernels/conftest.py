@@ -88,15 +88,18 @@ def counted_affine() -> tuple[Operation, Any]:
     return COUNTED_AFFINE, AFFINE_CALLS
 
 
+_LETTERS = " abcdefghijx"
+
+
 @pytest.fixture(scope="session")
 def word() -> Callable[[Any], str]:
-    """Spell an affine partial whose values were letters: 27 ** length, and base 27 digits."""
+    """Spell an affine partial whose values were letters: 12 ** length, and digits of base 12."""
 
     def spell(partial: Any) -> str:
         scale, code, letters = int(partial[0]), int(partial[1]), ""
         while scale > 1:
-            letters = chr(ord("a") + code % 27 - 1) + letters
-            scale, code = scale // 27, code // 27
+            letters = _LETTERS[code % 12] + letters
+            scale, code = scale // 12, code // 12
         return letters
 
     return spell
@@ -104,5 +107,5 @@ def word() -> Callable[[Any], str]:
 
 @pytest.fixture(scope="session")
 def letter() -> Callable[[str], tuple[int, int]]:
-    """Write a letter as an affine partial: composing them is concatenation, up to six letters."""
-    return lambda c: (27, ord(c) - ord("a") + 1)
+    """Write a letter as an affine partial: composing them is concatenation, up to 8 letters."""
+    return lambda c: (12, _LETTERS.index(c))
