@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from weft.bench.frame import Cell, Entry
+    from weft.bench.frame import Cell, Entry, Judgement
 
 _LIBRARIES = (
     "weft",
@@ -33,6 +33,7 @@ _LIBRARIES = (
     "polars",
     "matplotlib",
 )
+_FIGURES_ON_A_LINE = 5
 _COLOURS = {"ok": "green", "met": "green", "missed": "red", "wrong": "red"}
 
 
@@ -72,23 +73,32 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
         for row in outcome.rows:
             table.add_row(*(Text(column.text(row.get(column.name))) for column in outcome.columns))
         console.print(table)
-    for verdict in outcome.verdicts:
-        console.print(_verdict_text(verdict), soft_wrap=True)
+    for line, judgement in verdict_lines(outcome.verdicts):
+        console.print(Text(line, style=_COLOURS.get(judgement, "yellow")), soft_wrap=True)
     for note in outcome.notes:
         console.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
 
 
-def _verdict_text(verdict: Verdict) -> Any:
-    from rich.text import Text
+def verdict_lines(verdicts: Iterable[Verdict]) -> list[tuple[str, Judgement]]:
+    """Put verdicts with the same promise and end on one line; only misses are all spelled out.
 
-    words = [verdict.judgement.ljust(10), verdict.promise]
-    if verdict.where:
-        words.append(f"[{verdict.where}]")
-    if verdict.figure is not None:
-        words.append(f"figure {Column('').text(verdict.figure)}")
-    if verdict.reason:
-        words.append(f"({verdict.reason})")
-    return Text(" ".join(words), style=_COLOURS.get(verdict.judgement, "yellow"))
+    >>> bars = [Verdict("a at least 2x b", f"n={n}", float(n), "met") for n in (3, 4)]
+    >>> verdict_lines([*bars, Verdict("a at least 2x b", "n=1", 1.0, "missed")])
+    [('met        a at least 2x b: n=3 3; n=4 4', 'met'), ('missed     a at least 2x b: n=1 1', 'missed')]
+    """
+    grouped: dict[tuple[str, Judgement, str], list[str]] = {}
+    for verdict in verdicts:
+        key = (verdict.promise, verdict.judgement, verdict.reason)
+        grouped.setdefault(key, []).append(
+            f"{verdict.where} {Column('').text(verdict.figure)}".strip()
+        )
+    lines = []
+    for (promise, judgement, reason), figures in grouped.items():
+        short = judgement == "missed" or len(figures) <= _FIGURES_ON_A_LINE
+        told = "; ".join(figures) if short else f"{len(figures)} figures"
+        because = f" ({reason})" if reason else ""
+        lines.append((f"{judgement:10} {promise}: {told}{because}", judgement))
+    return lines
 
 
 def print_summary(outcomes: Sequence[Outcome], console: Console) -> None:

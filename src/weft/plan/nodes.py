@@ -11,7 +11,7 @@ A factor window is a Roll that no Emit reads. Equal nodes are the same node: sha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weft.errors import InternalError
@@ -36,6 +36,7 @@ class _Identified:
     """
 
     __slots__ = ("_hash",)
+    __match_args__: tuple[str, ...]  # the fields, in order
     _hash: int
 
     def __post_init__(self) -> None:
@@ -43,7 +44,7 @@ class _Identified:
         object.__setattr__(self, "_hash", hash((type(self).__name__, *self._values())))
 
     def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+        return tuple([getattr(self, name) for name in self.__match_args__])
 
     def __hash__(self) -> int:
         try:

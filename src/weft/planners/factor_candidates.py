@@ -15,7 +15,8 @@ What remains open is the range:
 
 from __future__ import annotations
 
-from math import gcd, isqrt
+from functools import cache
+from math import gcd
 from typing import TYPE_CHECKING, Literal
 
 from weft.window.periodic import PeriodicWindow
@@ -33,6 +34,8 @@ Family = tuple[int, int, int]
 _FAMILY_LIMIT = 128
 # Of a range with very many divisors, as many are tried, evenly spread.
 _DIVISOR_LIMIT = 12
+# Quotients of clock times are smooth; a larger prime factor is not looked for.
+_PRIME_LIMIT = 4096
 # Ranges served at which an overlapping factor may end, per family, shortest first.
 _RANGE_LIMIT = 3
 
@@ -104,7 +107,7 @@ def _side_by_side(windows: Sequence[PeriodicWindow]) -> Iterator[tuple[tuple[int
     for starts, offset, common_range in _closure(seeds, _meet_dividing):
         # A feeder read side by side has a range that is a multiple of its slide.
         slide = gcd(starts, common_range)
-        for times in _divisors(common_range // slide):
+        for times in _spread(divisors(common_range // slide)):
             yield (slide * times, slide, offset % slide), None
 
 
@@ -148,12 +151,30 @@ def _range_for_range(
                 yield (range_us, slide, offset), None
 
 
-def _divisors(number: int) -> list[int]:
-    """List the divisors of `number`, thinned out evenly when there are very many."""
-    # Trial division is bounded too: a quotient of ranges beyond it is no sensible window set.
-    small = [d for d in range(1, min(isqrt(number), 4096) + 1) if number % d == 0]
-    divisors = sorted({*small, *(number // d for d in small)})
-    if len(divisors) <= _DIVISOR_LIMIT:
-        return divisors
-    last = len(divisors) - 1
-    return [divisors[i * last // (_DIVISOR_LIMIT - 1)] for i in range(_DIVISOR_LIMIT)]
+@cache
+def divisors(number: int) -> tuple[int, ...]:
+    """List the divisors of `number`, smallest first; a factor without small primes counts as prime.
+
+    >>> divisors(60)
+    (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60)
+    """
+    found = [1]
+    rest, prime = number, 2
+    while prime * prime <= rest and prime <= _PRIME_LIMIT:
+        powers = [1]
+        while rest % prime == 0:
+            rest //= prime
+            powers.append(powers[-1] * prime)
+        found = [d * power for power in powers for d in found]
+        prime += 1
+    if rest > 1:
+        found += [d * rest for d in found]
+    return tuple(sorted(found))
+
+
+def _spread(values: Sequence[int]) -> Sequence[int]:
+    """Thin out `values` evenly when there are very many."""
+    last = len(values) - 1
+    if last < _DIVISOR_LIMIT:
+        return values
+    return [values[i * last // (_DIVISOR_LIMIT - 1)] for i in range(_DIVISOR_LIMIT)]

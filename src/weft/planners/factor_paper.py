@@ -19,6 +19,7 @@ from fractions import Fraction
 from math import gcd
 from typing import TYPE_CHECKING
 
+from weft.planners.factor_candidates import Relation, divisors
 from weft.planners.factor_graph import FactorPlan, feeds, sharing_graph
 from weft.planners.factor_search import min_cost_graph
 from weft.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
@@ -27,11 +28,10 @@ from weft.window.periodic import PeriodicWindow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from weft.planners.factor_candidates import Relation
     from weft.planners.factor_cost import FactorCost
 
-# The paper tries every range; past as many only the shortest and the longest. Both prices are
-# convex in the range of the factor, so the best is at one of the ends.
+# The paper tries every range; past as many only the shortest and the longest are tried. What a
+# factor saves is convex in its range when rows are not counted by key, so the best is at an end.
 _RANGE_LIMIT = 1024
 
 
@@ -60,8 +60,11 @@ def covering_candidates(
     common_slide, offset = _common_starts(children)
     shortest = min(child.range_us for child in children)
     for slide in _divisors(common_slide, multiple_of=parent.slide_us):
-        ranges = range(slide, shortest + 1, slide)
-        for range_us in ranges if len(ranges) <= _RANGE_LIMIT else (ranges[0], ranges[-2]):
+        longer_than_parent = parent.range_us // slide * slide + slide
+        ranges: Sequence[int] = range(longer_than_parent, shortest + 1, slide)
+        if len(ranges) > _RANGE_LIMIT:
+            ranges = (ranges[0], ranges[-2], ranges[-1])
+        for range_us in ranges:
             factor = PeriodicWindow(range_us, slide, offset)
             if (
                 factor != parent
@@ -275,6 +278,4 @@ def _divisors(number: int, *, multiple_of: int) -> list[int]:
     """List the divisors of `number` that are multiples of `multiple_of`, largest first."""
     if number % multiple_of:
         return []
-    quotient = number // multiple_of
-    small = [d for d in range(1, int(quotient**0.5) + 1) if quotient % d == 0]
-    return sorted({multiple_of * d for d in (*small, *(quotient // d for d in small))}, reverse=True)
+    return [multiple_of * d for d in reversed(divisors(number // multiple_of))]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weft.window import Window
 
 # A bill of more lines is read by nobody, and costs more to write than the plan.
-MOST_SHARES = 10_000
+MOST_SHARES = 1_000
 _NOBODY, _MANY = -1, -2
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.cost.omega import OMEGA_TECHNIQUES
+from weft.cost.omega import OMEGA_TECHNIQUES, Mode
 from weft.plan import FOLD, Roll, Scan, Scope, Slice
 from weft.plan.nodes import topological
 from weft.planners.base import Context, NoProposal, Proposal, unshared_reasons
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _SEARCHED = 2
+_MANY = 200
 _STAND_IN = "two_stacks_lite"
 _DEARER = ("two_stacks", "daba", "daba_lite")
 
@@ -40,7 +41,12 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
         return NoProposal("none of the techniques allowed is legal for these aggregates")
     width = len(scope.partials_for(windows))
     rate = context.model.events_per_partial(width, min(w.slide_us for w in windows))
-    mode = "paper" if context.counts_as_papers_do else "exact"
+    mode: Mode = "paper" if context.counts_as_papers_do else "exact"
+    if len(windows) > _MANY:
+        # Building a plan per technique would take longer than all searches together.
+        plans = [(weave(windows, rate, _counted(t), mode, kind), t) for t in techniques]
+        best, technique = min(plans, key=lambda found: found[0].cost)
+        return _proposal(scope, windows, best.trees, technique, kind)
 
     def cost(proposal: Proposal) -> float:
         return sum(context.model.node_costs(topological(proposal.emits)))
@@ -51,11 +57,14 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
     found = [_proposal(scope, windows, everything, t, kind) for t in techniques]
     ranked = sorted(zip(map(cost, found), techniques, strict=True))
     for _, technique in ranked[:_SEARCHED]:
-        counted = "naive" if technique == FOLD else technique
-        trees = weave(windows, rate, counted, mode, kind).trees  # type: ignore[arg-type]
+        trees = weave(windows, rate, _counted(technique), mode, kind).trees
         if trees != everything:
             found.append(_proposal(scope, windows, trees, technique, kind))
     return min(found, key=cost)
+
+
+def _counted(technique: str) -> str:
+    return "naive" if technique == FOLD else technique
 
 
 def _techniques(

@@ -148,15 +148,15 @@ def move_groups(groups: Trees, parts: Sequence[Sequence[int]]) -> Parts | None:
 
     Returns None when no move saves anything.
     """
-    state = _Moves(groups, parts)
+    moves = _Moves(groups, parts)
     sweeps = _SWEEPS_OF_FEW if len(groups) <= _FEW_ROWS else _SWEEPS_OF_MANY
     moved = False
     for _ in range(sweeps):
-        left = sum(state.leave(tree) for tree in range(len(groups)))
+        left = sum(moves.leave(tree) for tree in range(len(groups)))
         if not left:
             break
         moved = True
-    return [sorted(part) for part in state.parts if part] if moved else None
+    return [sorted(part) for part in moves.parts if part] if moved else None
 
 
 class _Moves:

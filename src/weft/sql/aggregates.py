@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from weft.sql.scope import Scope
 
 
-def is_aggregate(node: exp.Expr) -> bool:
-    """Tell whether this node itself is a call of an aggregate, perhaps with a FILTER."""
-    node = _call_of(node)
-    return isinstance(node, exp.Anonymous) and aggregate_name(node.name) is not None
+_AROUND = (exp.Paren, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def aggregate_call(node: exp.Expr) -> exp.Anonymous | None:
+    """Return the call of an aggregate under FILTER and the like, if there is one."""
+    while isinstance(node, _AROUND):
+        node = node.this
+    if isinstance(node, exp.Anonymous) and aggregate_name(node.name) is not None:
+        return node
+    return None
 
 
 def holds_aggregate(node: exp.Expr) -> bool:
     """Tell whether an aggregate is called anywhere inside."""
     return any(aggregate_name(call.name) is not None for call in node.find_all(exp.Anonymous))
-
-
-def _call_of(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-        node = node.this
-    return node
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,10 @@ class AggregateReader:
 
     scope: Scope
 
-    def read(self, node: exp.Expr) -> tuple[AggregateCall, str]:
-        """Return the call and the column name it has without an alias."""
+    def read(self, node: exp.Expr, call: exp.Anonymous) -> tuple[AggregateCall, str]:
+        """Return the call, which stands in `node`, and the name its column has by default."""
         condition = self._condition(node)
-        call = _call_of(node)
-        name = aggregate_name(call.name)
-        if not isinstance(call, exp.Anonymous) or name is None:
-            raise self.scope.script.error(
-                "this is not an aggregate", hint="call one, such as MIN(temp)", at=node
-            )
-        name, arguments, parameters = self._signature(call, name)
+        name, arguments, parameters = self._signature(call)
         for argument in arguments:
             self.scope.scalar(argument, "argument")
         self._check_one_stream(call, [*arguments, *([] if condition is None else [condition])])
@@ -76,7 +70,7 @@ class AggregateReader:
     def _condition(self, node: exp.Expr) -> exp.Expr | None:
         """Return the condition of FILTER; refuse NULLs that a call would have to respect."""
         condition: exp.Expr | None = None
-        while isinstance(node, exp.Paren | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        while isinstance(node, _AROUND):
             if isinstance(node, exp.Filter):
                 condition = stripped(node.expression.this)
                 self.scope.scalar(condition, "filter")
@@ -92,10 +86,9 @@ class AggregateReader:
             at=node,
         )
 
-    def _signature(
-        self, call: exp.Anonymous, name: str
-    ) -> tuple[str, list[exp.Expr], tuple[float, ...]]:
+    def _signature(self, call: exp.Anonymous) -> tuple[str, list[exp.Expr], tuple[float, ...]]:
         """Split a call into the name weft knows, arguments and numeric parameters."""
+        name = aggregate_name(call.name) or call.name
         arguments = [stripped(argument) for argument in call.expressions]
         if name == "count":
             return self._count(call, arguments)

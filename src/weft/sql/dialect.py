@@ -23,6 +23,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.expression import SCALAR_FUNCTIONS
+from weft.sql.names import aggregate_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -90,12 +91,21 @@ class WeftParser(SparkParser):
         any_token: bool = False,
     ) -> exp.Expr | None:
         token = self._curr
+        name = token.text.upper()
+        if self._next.token_type == TokenType.L_PAREN and name in SparkParser.FUNCTION_PARSERS:
+            self._refuse_foreign(token)
         call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
         if call is not None and "start" not in call.meta:
             call.update_positions(token)
-        if isinstance(call, exp.Func) and token.text.upper() in _SCALAR:
+        if isinstance(call, exp.Func) and name in _SCALAR:
             call.meta[SCALAR_CALL] = True
         return call
+
+    def _refuse_foreign(self, token: Token) -> None:
+        """Refuse EXTRACT(x FROM y) and the like, whose arguments only Spark's parser reads."""
+        if token.text.upper() not in _SCALAR and aggregate_name(token.text) is None:
+            hint = "docs/sql.md lists the functions"
+            raise ClauseFault(f"unknown function {token.text!r}", hint, token)
 
     def _parse_table_alias(
         self, alias_tokens: Collection[TokenType] | None = None

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from weft.query import WINDOW_COLUMNS
-from weft.sql.aggregates import AggregateReader, holds_aggregate, is_aggregate
+from weft.sql.aggregates import AggregateReader, aggregate_call, holds_aggregate
 from weft.sql.scope import Scope, comparable, stripped, unknown_function
 from weft.sql.script import spelled
 from weft.sql.windows import is_window_function
@@ -167,8 +167,9 @@ class Projector:
 
     def add(self, item: Item) -> None:
         """Find out what an item is, or refuse it."""
-        if is_aggregate(item.node):
-            call, name = self._aggregates.read(item.node)
+        written = aggregate_call(item.node)
+        if written is not None:
+            call, name = self._aggregates.read(item.node, written)
             self._aggs.append((item.alias or name, call, item.whole))
             return
         compared = self._compared(item.node)

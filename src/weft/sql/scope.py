@@ -179,8 +179,6 @@ class Scope:
 
 def unknown_function(script: Script, call: exp.Anonymous, known: Collection[str]) -> QueryError:
     """Build the error for a call that nobody answers, with the nearest name as a hint."""
-    if not call.name:
-        return script.error("cannot call this", hint="call a function by its name", at=call)
     names = [*known, *AGGREGATE_SYNONYMS, *function_names(), *WINDOW_FUNCTIONS.values()]
     return script.error(
         f"unknown function {call.name!r}",

@@ -137,17 +137,19 @@ class Script:
         try:
             return Weft().tokenize(self.text)
         except TokenError as error:
-            unclosed = _UNCLOSED.match(str(error.__cause__))
-            if unclosed is None:
-                hint = "look for odd characters near here"
-                raise self.error(
-                    "cannot read this text as SQL", hint=hint, at=error.start or 0
-                ) from None
+            raise self._token_error(error) from None
+
+    def _token_error(self, error: TokenError) -> QueryError:
+        unclosed = _UNCLOSED.match(str(error.__cause__))
+        if unclosed is not None:
             quote, start = unclosed.groups()
             what = "name" if quote == "`" else "string"
-            raise self.error(
-                f"this {what} is not closed", hint=f"add {quote} at its end", at=int(start)
-            ) from None
+            return self.error(f"this {what} is not closed", hint=f"add {quote}", at=int(start))
+        comment = self.text.rfind("/*")
+        if comment >= 0 and "*/" not in self.text[comment:]:
+            return self.error("this comment is not closed", hint="add */", at=comment)
+        hint = "look for odd characters near here"
+        return self.error("cannot read this text as SQL", hint=hint, at=error.start or 0)
 
     def _name(self, begin: int, end: int, number: int) -> tuple[str, int]:
         """Read the last `-- name: x` before a statement; without one, count statements."""
@@ -180,6 +182,7 @@ class Script:
             )
         try:
             (tree,) = Weft().parser().parse(list(tokens), self.text)
+            return exp.Null() if tree is None else tree
         except SyntaxFault as fault:
             raise self._syntax_error(fault, tokens) from None
         except ClauseFault as fault:
@@ -187,13 +190,6 @@ class Script:
         except RecursionError:
             hint = "split it into simpler expressions"
             raise self.error("this statement is nested too deeply", hint=hint, at=first) from None
-        # sqlglot's parser trips over some malformed texts instead of refusing them.
-        except (AttributeError, LookupError, TypeError, ValueError):
-            tree = None
-        if tree is None:
-            hint = f"compare it with {EXAMPLE}"
-            raise self.error("cannot read this statement", hint=hint, at=first)
-        return tree
 
     def _syntax_error(self, fault: SyntaxFault, tokens: tuple[Token, ...]) -> QueryError:
         for suspect in (fault.before, fault.token):

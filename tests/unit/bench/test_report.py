@@ -63,7 +63,7 @@ def test_a_run_prints_figures_bars_and_notes(tmp_path: Path) -> None:
     assert "queries cost paper" in lines
     assert "1 10.0 11" in lines
     assert "2 20 (19-22)" in lines
-    assert "met cost at most 100 [1] figure 10" in lines
+    assert "met cost at most 100: 1 10; 2 20 (19-22)" in lines
     assert "note: costs are counted" in lines
     assert "1 entries: 1 ok" in lines
 

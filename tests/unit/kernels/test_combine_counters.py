@@ -68,7 +68,7 @@ def test_two_stacks_in_the_other_order_and_on_the_worst_slide(name, n, counted_a
     assert max(insert_first) == n + 1
 
 
-@pytest.mark.parametrize("n", [4, 5, 8, 9, 16, 17])
+@pytest.mark.parametrize("n", [4, 7, 8, 9, 16, 17])
 @pytest.mark.parametrize(
     ("name", "most", "base", "less"), [("daba", 8, 5, 8), ("daba_lite", 6, 4, 6)]
 )
@@ -231,7 +231,7 @@ def test_fiba_costs_about_twelve_combines_in_order_and_more_the_later_data_come(
                 state = kernel.evict(state)
                 kernel.query(state)
         spent[disorder] = calls[0] / slides
-    assert spent[0] == pytest.approx(TECHNIQUES["fiba"].combines_per_slide(window), abs=0.6)
+    assert spent[0] == pytest.approx(TECHNIQUES["fiba"].combines_per_slide(window), abs=1)
     assert spent[0] < spent[16] < spent[256] < 3 * spent[0]
 
 
