@@ -25,10 +25,18 @@ def entries() -> tuple[Entry, ...]:
         kernels_speed,
         kernels_techniques,
         planners_factor,
+        planners_subsume,
         planners_weave,
     )
 
-    families = (kernels_speed, kernels_latency, kernels_techniques, planners_weave, planners_factor)
+    families = (
+        kernels_speed,
+        kernels_latency,
+        kernels_techniques,
+        planners_weave,
+        planners_factor,
+        planners_subsume,
+    )
     return tuple(entry for family in families for entry in family.ENTRIES)
 
 

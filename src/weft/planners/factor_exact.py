@@ -18,15 +18,23 @@ from weft.planners.factor_graph import EVENTS, SharingGraph
 from weft.planners.factor_local import SAME, local_search
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Sequence, Set
+
+
+@dataclass(slots=True)
+class Arc:
+    """A possible feeder of a window, and what nobody has paid of its price yet."""
+
+    unpaid: float
+    feeder: int
 
 
 @dataclass(frozen=True, slots=True)
 class DualBound:
-    """No plan costs less than `value`; `unpaid` is what remains of each arc, by reader."""
+    """No plan costs less than `value`; `arcs` are what the bids left of them, by reader."""
 
     value: float
-    unpaid: list[list[tuple[float, int]]]
+    arcs: list[list[Arc]]
 
 
 def dual_ascent(
@@ -35,16 +43,16 @@ def dual_ascent(
     """Bound the cost of every plan that has the `taken` factors and none of the `banned`."""
     n = graph.wanted_count
     # Wanted windows are in every plan, so an arc from one is as good as an arc from events.
-    unpaid = [
-        [[cost, p if p >= n else EVENTS] for cost, p in arcs if p not in banned]
-        for arcs in graph.feeders
+    arcs = [
+        [Arc(cost, p if p >= n else EVENTS) for cost, p in feeders if p not in banned]
+        for feeders in graph.feeders
     ]
-    nothing = SAME * max(sum(arcs[-1][0] for arcs in graph.feeders[:n]), 1e-300)
+    nothing = _negligible(sum(feeders[-1][0] for feeders in graph.feeders[:n]))
     bound = 0.0
-    bidders = {v: 1 for v in (*range(n), *sorted(taken))}
+    bidders = dict.fromkeys((*range(n), *sorted(taken)), 1)
     while bidders:
         bidder = min(bidders, key=lambda v: (bidders[v], v))
-        group = _paid_for(unpaid, bidder, nothing)
+        group = _paid_for(arcs, bidder, nothing)
         if EVENTS in group:
             del bidders[bidder]
             continue
@@ -53,26 +61,31 @@ def dual_ascent(
             bidders[bidder] = len(group)
             if min(bidders.values()) < len(group):
                 continue
-        entering = [arc for v in group for arc in unpaid[v] if arc[1] not in group]
-        bid = min(arc[0] for arc in entering)
+        entering = [arc for v in group for arc in arcs[v] if arc.feeder not in group]
+        bid = min(arc.unpaid for arc in entering)
         bound += bid
         for arc in entering:
-            arc[0] -= bid
-    return DualBound(bound, [[(left, p) for left, p in arcs] for arcs in unpaid])
+            arc.unpaid -= bid
+    return DualBound(bound, arcs)
 
 
-def _paid_for(unpaid: list[list[list[float]]], reader: int, nothing: float) -> set[int]:
+def _paid_for(arcs: Sequence[Sequence[Arc]], reader: int, nothing: float) -> set[int]:
     """Collect what reaches `reader` along arcs that are paid for; events end the walk."""
     group = {reader}
     open_ends = [reader]
     while open_ends:
-        for left, p in unpaid[open_ends.pop()]:
-            if left <= nothing and p not in group:
-                group.add(p)
-                if p == EVENTS:
+        for arc in arcs[open_ends.pop()]:
+            if arc.unpaid <= nothing and arc.feeder not in group:
+                group.add(arc.feeder)
+                if arc.feeder == EVENTS:
                     return group
-                open_ends.append(p)
+                open_ends.append(arc.feeder)
     return group
+
+
+def _negligible(cost: float) -> float:
+    """What counts as nothing beside `cost`: rounding leaves that much of a paid arc."""
+    return max(cost, 1e-300) * SAME
 
 
 def branch_and_bound(
@@ -117,28 +130,29 @@ def _hopeless(graph: SharingGraph, bound: DualBound, best_cost: float) -> frozen
     )
     above = [inf] * len(graph.windows)
     for v in order:
-        above[v] = min(left + (above[p] if p >= 0 else 0.0) for left, p in bound.unpaid[v])
+        above[v] = min(
+            arc.unpaid + (0.0 if arc.feeder == EVENTS else above[arc.feeder])
+            for arc in bound.arcs[v]
+        )
     below = [0.0] * graph.wanted_count + [inf] * len(graph.candidates)
     for v in reversed(order):
-        for left, p in bound.unpaid[v]:
-            if p >= 0:
-                below[p] = min(below[p], left + below[v])
+        for arc in bound.arcs[v]:
+            if arc.feeder != EVENTS:
+                below[arc.feeder] = min(below[arc.feeder], arc.unpaid + below[v])
     return frozenset(
         f for f in graph.candidates if bound.value + above[f] + below[f] >= best_cost * (1 - SAME)
     )
 
 
-def _most_wanted(
-    graph: SharingGraph, bound: DualBound, taken: Set[int], banned: Set[int]
-) -> int:
+def _most_wanted(graph: SharingGraph, bound: DualBound, taken: Set[int], banned: Set[int]) -> int:
     """Pick the open factor to which most windows have an arc that is all but paid for."""
-    nothing = SAME * max(bound.value, 1e-300)
+    nothing = _negligible(bound.value)
+    settled = taken | banned | {EVENTS}
     readers: dict[int, int] = {}
-    for v, arcs in enumerate(bound.unpaid):
-        if v < graph.wanted_count or v in taken:
-            for left, p in arcs:
-                if left <= nothing and p != EVENTS and p not in taken and p not in banned:
-                    readers[p] = readers.get(p, 0) + 1
+    for v in (*range(graph.wanted_count), *taken):
+        for arc in bound.arcs[v]:
+            if arc.unpaid <= nothing and arc.feeder not in settled:
+                readers[arc.feeder] = readers.get(arc.feeder, 0) + 1
     return max(readers, key=lambda f: (readers[f], -f), default=EVENTS)
 
 

@@ -217,9 +217,7 @@ def insert_factors(
         if relation == "covered":
             factor, _ = best_covering_factor(parent, children, cost, unit)
         else:
-            factor = best_partitioning_factor(
-                parent, children, cost, unit, as_printed=as_printed
-            )
+            factor = best_partitioning_factor(parent, children, cost, unit, as_printed=as_printed)
         if factor is not None and factor not in wanted:
             factors[factor] = None
     if as_printed:

@@ -12,7 +12,7 @@ from weft.errors import InternalError, QueryError, UnsupportedError
 from weft.plan import FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
-from weft.planners import factor, independent, slicing, triweave, weave
+from weft.planners import factor, independent, slicing, subsume, triweave, weave
 from weft.planners.base import Context, NoProposal, Planner, Proposal
 from weft.planners.shares import shares_of
 from weft.query import JoinQuery, Workload
@@ -28,6 +28,7 @@ PLANNERS: dict[str, Planner] = {
     "factor": factor.propose,
     "weave": weave.propose,
     "triweave": triweave.propose,
+    "subsume": subsume.propose,
     "slice": slicing.propose,
 }
 # Planners whose papers count operations per second, not per common period.

@@ -56,7 +56,7 @@ class Group:
 
     def level_of(self, window: PeriodicWindow) -> int | None:
         """Position in the chain of `window` or of the member it rides on; None if not here."""
-        level = _first_not_shorter(self.chain, window.range_us)
+        level = first_not_shorter(self.chain, window.range_us)
         if level < len(self.chain) and (
             self.chain[level] == window or window in self.piggybacks[level]
         ):
@@ -242,9 +242,7 @@ class _Builder:
         """Freeze the groups, in the order of their seeds."""
         return tuple(
             Group(tuple(chain), tuple(map(tuple, riders)), reason)
-            for chain, riders, reason in zip(
-                self._chains, self._riders, self._reasons, strict=True
-            )
+            for chain, riders, reason in zip(self._chains, self._riders, self._reasons, strict=True)
         )
 
     def _key(self, number: int) -> tuple[int, int]:
@@ -266,7 +264,8 @@ def _in_order(windows: Iterable[PeriodicWindow]) -> list[PeriodicWindow]:
     return sorted(set(windows), key=lambda w: (w.range_us, w.slide_us, w.offset_us))
 
 
-def _first_not_shorter(chain: Sequence[PeriodicWindow], range_us: int) -> int:
+def first_not_shorter(chain: Sequence[PeriodicWindow], range_us: int) -> int:
+    """Position of the first member of at least `range_us`; the length of the chain if none is."""
     return bisect_left(chain, range_us, key=lambda member: member.range_us)
 
 

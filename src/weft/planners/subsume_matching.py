@@ -14,7 +14,7 @@ def maximum_matching(neighbours: Sequence[Sequence[int]], right_count: int) -> l
     Gives the partner of every left node. O(arcs * sqrt(nodes)).
 
     >>> maximum_matching([[0, 1], [0], [1]], 2)
-    [1, 0, None]
+    [0, None, 1]
     """
     partner_of_left: list[int | None] = [None] * len(neighbours)
     partner_of_right: list[int | None] = [None] * right_count
@@ -40,7 +40,7 @@ def _layers(
     partner_of_left: Sequence[int | None],
     partner_of_right: Sequence[int | None],
 ) -> list[int] | None:
-    """Number the left nodes by their distance from a free one; None if no free right is in reach."""
+    """Number the left nodes by distance from a free one; None if no free right is in reach."""
     layer = [0 if partner is None else -1 for partner in partner_of_left]
     front = [left for left, partner in enumerate(partner_of_left) if partner is None]
     reached_free = False

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import weft.bench as bench
 from weft.bench import plot, report
 from weft.bench.frame import Column, Limit, Panel, Sheet, Spread, Table
-from weft.cli.bench import bench as command
+from weft.cli.bench import command
 from weft.errors import QueryError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def test_the_command_ends_with_the_status_of_the_run(
     monkeypatch.setattr(bench, "entries", lambda: (entry,))
     out = tmp_path / "out.json"
     plots = tmp_path / "plots"
-    done = CliRunner().invoke(app, ["test", "--quick", "--json", str(out), "--plots", str(plots)])
+    done = CliRunner().invoke(app, ["test", "--quick", "--json", str(out), "--plot", str(plots)])
     assert done.exit_code == status
     assert json.loads(out.read_text())["quick"] is True
     assert list(plots.iterdir())

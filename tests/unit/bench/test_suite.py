@@ -10,11 +10,12 @@ import pytest
 from weft.bench.frame import Case, Outcome, Race
 from weft.bench.race import run_entry
 from weft.bench.registry import entries
-from weft.bench.suite import planners_factor, planners_weave
+from weft.bench.suite import planners_factor, planners_subsume, planners_weave
 from weft.bench.suite.kernels_speed import evenly_spaced_ranges
 from weft.bench.suite.oracles import close, identical, moving_max, moving_sum
 from weft.planners.factor_cost import PaperCost
 from weft.planners.factor_search import search_factors
+from weft.planners.subsume_groups import subsume_windows
 from weft.planners.weave_search import weave
 
 ENTRIES = {entry.name: entry for entry in entries()}
@@ -56,7 +57,13 @@ def test_a_race_catches_a_contender_that_cheats(entry: Race) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["kernels/complexity", "planners/weave_experiment_4", "planners/weave_trees"]
+    "name",
+    [
+        "kernels/complexity",
+        "planners/weave_experiment_4",
+        "planners/weave_trees",
+        "planners/subsume_groups",
+    ],
 )
 def test_tables_compute_their_columns(name: str) -> None:
     outcome = run_entry(ENTRIES[name], quick=True)
@@ -99,6 +106,18 @@ def test_a_factor_plan_with_a_false_feeder_is_caught() -> None:
     assert "no feeder" in planners_factor.plan_is_sound(short, wanted, cost, setup)
     cheap = replace(plan, cost=plan.cost / 2)
     assert "cost" in planners_factor.plan_is_sound(cheap, wanted, cost, setup)
+
+
+def test_groups_that_lose_or_misplace_a_window_are_caught() -> None:
+    wanted = planners_subsume.windows_ending_together("medium", 50, seed=1, whole_slides=True)
+    assert all((w.offset_us + w.range_us) % w.slide_us == 0 for w in wanted)
+    groups = subsume_windows(wanted)
+    sound = planners_subsume.groups_are_sound
+    assert sound(groups, wanted, for_aggregates=True) == ""
+    assert "other windows" in sound(groups[1:], wanted, for_aggregates=True)
+    longest = max(groups, key=lambda group: len(group.chain))
+    upside_down = replace(longest, chain=longest.chain[::-1])
+    assert "does not enclose" in sound((upside_down,), wanted, for_aggregates=True)
 
 
 def test_published_setups_are_those_of_the_tables() -> None:
