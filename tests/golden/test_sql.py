@@ -9,8 +9,8 @@ import pytest
 
 from golden.loader import Case, cases
 from weft.errors import QueryError
+from weft.parsing import parse
 from weft.query import AnyQuery, JoinQuery
-from weft.sql import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from sqlglot.errors import TokenError
 
 from golden.loader import read
 from weft.errors import QueryError
-from weft.sql import parse
-from weft.sql.dialect import Weft
+from weft.parsing import parse
+from weft.parsing.dialect import Weft
 
 if TYPE_CHECKING:
     import random

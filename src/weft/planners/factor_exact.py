@@ -105,13 +105,12 @@ def branch_and_bound(
         bound = dual_ascent(graph, taken, banned)
         if bound.value >= best_cost * (1 - SAME):
             continue
-        hopeless = _hopeless(graph, bound, best_cost) - taken
-        banned |= hopeless
         found = local_search(graph, start=taken)
         found_cost = graph.settle(found)[0]
         if found_cost < best_cost * (1 - SAME):
             best, best_cost = found, found_cost
-        branch_on = _most_wanted(graph, bound, taken, banned)
+        banned |= _hopeless(graph, bound, best_cost) - taken
+        branch_on = _most_wanted(graph, bound, taken | banned)
         if branch_on != EVENTS:
             stack.append((taken, banned | {branch_on}))
             stack.append((taken | {branch_on}, banned))
@@ -144,15 +143,14 @@ def _hopeless(graph: SharingGraph, bound: DualBound, best_cost: float) -> frozen
     )
 
 
-def _most_wanted(graph: SharingGraph, bound: DualBound, taken: Set[int], banned: Set[int]) -> int:
-    """Pick the open factor to which most windows have an arc that is all but paid for."""
+def _most_wanted(graph: SharingGraph, bound: DualBound, settled: Set[int]) -> int:
+    """Pick the open factor with most readers whose arc is paid for; EVENTS if none is open."""
     nothing = _negligible(bound.value)
-    settled = taken | banned | {EVENTS}
-    readers: dict[int, int] = {}
-    for v in (*range(graph.wanted_count), *taken):
-        for arc in bound.arcs[v]:
-            if arc.unpaid <= nothing and arc.feeder not in settled:
-                readers[arc.feeder] = readers.get(arc.feeder, 0) + 1
+    readers = {factor: 0 for factor in graph.candidates if factor not in settled}
+    for arcs in bound.arcs:
+        for arc in arcs:
+            if arc.unpaid <= nothing and arc.feeder in readers:
+                readers[arc.feeder] += 1
     return max(readers, key=lambda f: (readers[f], -f), default=EVENTS)
 
 

@@ -30,7 +30,7 @@ def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
     rolls: dict[Window, Roll] = {}
     for group in groups:
         rolls.update(_group_rolls(scope, group))
-    alone = {g.chain[0]: g.reason for g in groups if g.reason is not None}
+    alone: dict[Window, str] = {g.chain[0]: g.reason for g in groups if g.reason is not None}
     return Proposal(
         scope.emits(rolls),
         reasons={**unshared_reasons(scope), **alone},

@@ -8,9 +8,9 @@ import weft.agg as agg
 from weft.aggregates import AggregateCall
 from weft.errors import QueryError
 from weft.expression import SCALAR_FUNCTIONS, canonical
+from weft.parsing import check_columns, parse
+from weft.parsing.script import Script
 from weft.query import JoinInput, JoinQuery, Query, Workload
-from weft.sql import check_columns, parse
-from weft.sql.script import Script
 from weft.window import hopping, session, tumbling
 
 HOURLY = "GROUP BY window(ts, '1 hour')"

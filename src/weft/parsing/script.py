@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.errors import QueryError
 from weft.expression import canonical
-from weft.sql.dialect import ClauseFault, SyntaxFault, Weft
+from weft.parsing.dialect import ClauseFault, SyntaxFault, Weft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

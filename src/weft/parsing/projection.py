@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from weft.parsing.aggregates import AggregateReader, aggregate_call, holds_aggregate
+from weft.parsing.scope import Scope, comparable, stripped, unknown_function
+from weft.parsing.script import spelled
+from weft.parsing.windows import is_window_function
 from weft.query import WINDOW_COLUMNS
-from weft.sql.aggregates import AggregateReader, aggregate_call, holds_aggregate
-from weft.sql.scope import Scope, comparable, stripped, unknown_function
-from weft.sql.script import spelled
-from weft.sql.windows import is_window_function
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
     from weft.aggregates import AggregateCall
     from weft.errors import QueryError
-    from weft.sql.script import Statement
+    from weft.parsing.script import Statement
 
 _START, _END = 1, 2  # positions in WINDOW_COLUMNS; the label is at 0
 _FIELDS = {"start": _START, "end": _END}

@@ -12,8 +12,8 @@ import weft.agg
 from weft.aggregates.base import function_names
 from weft.errors import QueryError
 from weft.expression import SCALAR_FUNCTIONS
-from weft.sql import parse
-from weft.sql.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS
+from weft.parsing import parse
+from weft.parsing.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "sql.md"
 _BLOCK = re.compile(r"```sql\n(?P<sql>.*?)\n```\n(?:\n```text\n(?P<error>.*?)\n```)?", re.S)

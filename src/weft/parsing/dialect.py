@@ -23,7 +23,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.expression import SCALAR_FUNCTIONS
-from weft.sql.names import aggregate_name
+from weft.parsing.names import aggregate_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

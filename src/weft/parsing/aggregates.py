@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from weft.aggregates.base import AggregateCall, aggregate_function
-from weft.sql.names import aggregate_name
-from weft.sql.scope import stripped
-from weft.sql.script import spelled
+from weft.parsing.names import aggregate_name
+from weft.parsing.scope import stripped
+from weft.parsing.script import spelled
 
 if TYPE_CHECKING:
-    from weft.sql.scope import Scope
+    from weft.parsing.scope import Scope
 
 
 _AROUND = (exp.Paren, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
-from weft.sql.script import spelled
+from weft.parsing.script import spelled
 from weft.time import duration_us, unit_us
 
 if TYPE_CHECKING:
-    from weft.sql.script import Script
+    from weft.parsing.script import Script
 
 _LONGEST_US = 2**63 - 1
 # Abbreviations of Azure Stream Analytics that mean nothing elsewhere.

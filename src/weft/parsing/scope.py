@@ -9,15 +9,15 @@ from sqlglot import exp
 
 from weft.aggregates.base import function_names
 from weft.expression import SCALAR_FUNCTIONS, canonical
-from weft.sql.dialect import SCALAR_CALL
-from weft.sql.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS, aggregate_name
-from weft.sql.script import spelled, suggest
+from weft.parsing.dialect import SCALAR_CALL
+from weft.parsing.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS, aggregate_name
+from weft.parsing.script import spelled, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from weft.errors import QueryError
-    from weft.sql.script import Script
+    from weft.parsing.script import Script
 
 _OPERATORS = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren),

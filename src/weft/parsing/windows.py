@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from weft.sql.literals import Extent, number, text_duration, unit_duration, whole, word
-from weft.sql.names import WINDOW_FUNCTIONS
-from weft.sql.scope import Scope, stripped, unknown_function
+from weft.parsing.literals import Extent, number, text_duration, unit_duration, whole, word
+from weft.parsing.names import WINDOW_FUNCTIONS
+from weft.parsing.scope import Scope, stripped, unknown_function
 from weft.window import (
     CalendarWindow,
     CountingWindow,

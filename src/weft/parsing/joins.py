@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from weft.expression import canonical
+from weft.parsing.brackets import stream_window
+from weft.parsing.projection import Projector, grouping_elements, items_of, read_keys
+from weft.parsing.scope import stripped
+from weft.parsing.script import spelled
 from weft.query import JoinInput, JoinQuery
-from weft.sql.brackets import stream_window
-from weft.sql.projection import Projector, grouping_elements, items_of, read_keys
-from weft.sql.scope import stripped
-from weft.sql.script import spelled
 from weft.window import CountingWindow
 
 if TYPE_CHECKING:
-    from weft.sql.dialect import StreamWindow
-    from weft.sql.scope import Scope
-    from weft.sql.script import Statement
+    from weft.parsing.dialect import StreamWindow
+    from weft.parsing.scope import Scope
+    from weft.parsing.script import Statement
     from weft.window import LandmarkWindow, PeriodicWindow
 
 _EQUALITY = "join on equal columns, such as a.id = b.id"

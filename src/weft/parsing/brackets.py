@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.sql.literals import Extent, bounded, whole
+from weft.parsing.literals import Extent, bounded, whole
 from weft.time import duration_us
 from weft.window import CountingWindow, LandmarkWindow, PeriodicWindow
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from weft.sql.dialect import StreamWindow
-    from weft.sql.script import Script
+    from weft.parsing.dialect import StreamWindow
+    from weft.parsing.script import Script
 
 
 def stream_window(

@@ -9,13 +9,13 @@ from sqlglot.tokenizer_core import TokenType
 
 from weft.errors import QueryError
 from weft.expression import tree
+from weft.parsing.brackets import stream_window
+from weft.parsing.joins import bind_join
+from weft.parsing.projection import Projector, grouping_elements, items_of, read_keys
+from weft.parsing.scope import Scope, Source, stripped
+from weft.parsing.script import Script, Statement, suggest
+from weft.parsing.windows import LabelledWindow, WindowReader, default_label
 from weft.query import AnyQuery, JoinQuery, Query, Workload
-from weft.sql.brackets import stream_window
-from weft.sql.joins import bind_join
-from weft.sql.projection import Projector, grouping_elements, items_of, read_keys
-from weft.sql.scope import Scope, Source, stripped
-from weft.sql.script import Script, Statement, suggest
-from weft.sql.windows import LabelledWindow, WindowReader, default_label
 from weft.window import LandmarkWindow
 
 if TYPE_CHECKING:
