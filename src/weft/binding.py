@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
-from weft.errors import QueryError
-from weft.query import JoinQuery, Query, Workload
+from weft.errors import QueryError, suggest
+from weft.expression import tree
+from weft.query import AnyQuery, JoinQuery, Query, Workload
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+Schemas = Mapping[str, Collection[str]]
 
 
+@dataclass(frozen=True, slots=True)
 class TableColumns:
     """The columns of a table, and which of them are timestamps or hold exact numbers."""
 
-    __slots__ = ("exact", "names", "timestamps")
-
-    def __init__(
-        self, names: Iterable[str], timestamps: Iterable[str] = (), exact: Iterable[str] = ()
-    ) -> None:
-        self.names = tuple(names)
-        self.timestamps = tuple(timestamps)
-        self.exact = frozenset(exact)
+    names: tuple[str, ...]
+    timestamps: tuple[str, ...] = ()
+    exact: frozenset[str] = frozenset()
 
 
 def bind(workload: Workload, tables: Mapping[str, TableColumns]) -> Workload:
@@ -30,46 +26,26 @@ def bind(workload: Workload, tables: Mapping[str, TableColumns]) -> Workload:
 
     >>> from weft import agg, tumbling
     >>> q = Query("q", source="t", windows={"1h": tumbling("1 hour")}, aggs={"n": agg.sum("tmp")})
-    >>> bind(Workload([q]), {"t": TableColumns(["ts", "temp"], ["ts"])})
+    >>> bind(Workload([q]), {"t": TableColumns(("ts", "temp"), ("ts",))})
     Traceback (most recent call last):
-    weft.errors.QueryError: query 'q' reads the column 'tmp', which table 't' does not have
+    weft.errors.QueryError: t has no column 'tmp', which query 'q' reads
     hint: did you mean 'temp'?
     """
-    return Workload(_bind(query, tables) for query in workload)
+    schemas = {name: table.names for name, table in tables.items()}
+    for source in workload.sources:
+        columns_of_source(source, schemas)
+    bound = Workload(_with_time(query, tables) for query in workload)
+    check_columns(bound, schemas)
+    return bound
 
 
-def _bind(query: Query | JoinQuery, tables: Mapping[str, TableColumns]) -> Query | JoinQuery:
-    if isinstance(query, JoinQuery):
-        for side in query.inputs:
-            _table(query.name, side.source, tables)
+def _with_time(query: AnyQuery, tables: Mapping[str, TableColumns]) -> AnyQuery:
+    if isinstance(query, JoinQuery) or query.time is not None:
         return query
-    table = _table(query.name, query.source, tables)
-    time = query.time if query.time is not None else _only_timestamp(query, table)
-    for name in (time, *query.inputs):
-        if name not in table.names:
-            raise QueryError(
-                f"query {query.name!r} reads the column {name!r}, which table "
-                f"{query.source!r} does not have",
-                hint=_suggest(name, table.names, "the columns are "),
-            )
-    return query.with_time(time)
-
-
-def _table(query: str, source: str, tables: Mapping[str, TableColumns]) -> TableColumns:
-    if source not in tables:
-        raise QueryError(
-            f"query {query!r} reads {source!r}, and no table of that name was given",
-            hint=_suggest(source, tables, "the tables are ")
-            if tables
-            else "pass the table by name",
-        )
-    return tables[source]
-
-
-def _only_timestamp(query: Query, table: TableColumns) -> str:
-    if len(table.timestamps) == 1:
-        return table.timestamps[0]
-    found = ", ".join(table.timestamps)
+    stamps = tables[query.source].timestamps
+    if len(stamps) == 1:
+        return query.with_time(stamps[0])
+    found = ", ".join(stamps)
     raise QueryError(
         f"query {query.name!r} does not say which column of {query.source!r} is the event time, "
         + (f"and there are several timestamps: {found}" if found else "and none is a timestamp"),
@@ -77,7 +53,55 @@ def _only_timestamp(query: Query, table: TableColumns) -> str:
     )
 
 
-def _suggest(name: str, known: Iterable[str], otherwise: str) -> str:
-    names = list(known)
-    close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else otherwise + ", ".join(names)
+def check_columns(workload: Workload, schemas: Schemas) -> None:
+    """Refuse a workload that reads a table or a column which `schemas` does not have.
+
+    >>> from weft.parsing import parse
+    >>> check_columns(parse("SELECT SUM(tmep) FROM r GROUP BY window(ts, '1 hour')"),
+    ...               {"r": ["ts", "temp"]})
+    Traceback (most recent call last):
+    weft.errors.QueryError: r has no column 'tmep', which query 'q1' reads
+    hint: did you mean 'temp'?
+    """
+    for query in workload:
+        for source, column in dict.fromkeys(_reads(query)):
+            known = columns_of_source(source, schemas)
+            if column not in known:
+                otherwise = f"its columns are {', '.join(known) or 'none'}"
+                raise QueryError(
+                    f"{source} has no column {column!r}, which query {query.name!r} reads",
+                    hint=suggest(column, list(known), otherwise),
+                )
+
+
+def _reads(query: AnyQuery) -> Iterator[tuple[str, str]]:
+    if isinstance(query, Query):
+        times = () if query.time is None else (query.time,)
+        yield from ((query.source, column) for column in (*times, *query.inputs))
+        return
+    from sqlglot import exp
+
+    sources = {source.alias: source.source for source in query.inputs}
+    for source in query.inputs:
+        if source.time is not None:
+            yield source.source, source.time
+        if source.where is not None:
+            for column in tree(source.where).find_all(exp.Column):
+                yield source.source, column.name
+    expressions = [expression for _, expression in query.keys]
+    expressions += [argument for _, call in query.aggs for argument in call.args]
+    expressions += [side for pair in query.on for side in pair]
+    for expression in expressions:
+        for column in tree(expression).find_all(exp.Column):
+            yield sources[column.table], column.name
+
+
+def columns_of_source(source: str, schemas: Schemas) -> tuple[str, ...]:
+    """Return the columns of a source, or say which tables there are."""
+    if source not in schemas:
+        known = list(schemas)
+        raise QueryError(
+            f"there is no table {source!r}",
+            hint=suggest(source, known, f"the tables are {', '.join(known) or 'none'}"),
+        )
+    return tuple(schemas[source])

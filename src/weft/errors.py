@@ -6,6 +6,12 @@ It is written in lower case, without a full stop, in the user's own words.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class WeftError(Exception):
     """Base of all errors; catch it to catch everything weft says no to.
@@ -65,3 +71,14 @@ class InternalError(WeftError):
             f"internal error: {message}",
             hint="this is a bug in weft; please report it with the output of `weft explain`",
         )
+
+
+def suggest(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Write the hint for a misspelt word.
+
+    >>> suggest("tmep", ["device", "temp"], "name another one")
+    "did you mean 'temp'?"
+    """
+    folded = {name.casefold(): name for name in known}
+    close = get_close_matches(word.casefold(), folded, n=1)
+    return f"did you mean {folded[close[0]]!r}?" if close else otherwise

@@ -158,9 +158,9 @@ def columns_of_table(table: pa.Table) -> TableColumns:
 
     exact = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_boolean)
     return TableColumns(
-        table.schema.names,
-        [f.name for f in table.schema if pa.types.is_timestamp(f.type)],
-        [f.name for f in table.schema if any(test(f.type) for test in exact)],
+        tuple(table.schema.names),
+        tuple(f.name for f in table.schema if pa.types.is_timestamp(f.type)),
+        frozenset(f.name for f in table.schema if any(test(f.type) for test in exact)),
     )
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from difflib import get_close_matches
 from fractions import Fraction
 
-from weft.errors import QueryError
+from weft.errors import QueryError, suggest
 
 Duration = str | int | dt.timedelta
 
@@ -67,10 +66,10 @@ def unit_us(word: str) -> int:
             f"a {key.removesuffix('s')} has no fixed length",
             hint=f"use weft.calendar('{key.removesuffix('s')}'), which follows the calendar",
         )
-    close = get_close_matches(key, [f"{u}s" for u in _UNITS] + list(_UNITS), n=1)
+    known = [f"{unit}s" for unit in _UNITS] + list(_UNITS)
     raise QueryError(
         f"unknown unit of time {word!r}",
-        hint=f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(_UNITS)}",
+        hint=suggest(key, known, f"use one of {', '.join(_UNITS)}"),
     )
 
 

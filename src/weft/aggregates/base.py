@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from weft.errors import InternalError, QueryError
+from weft.errors import InternalError, QueryError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -197,12 +197,9 @@ def aggregate_function(name: str) -> AggregateFunction:
     found = _FUNCTIONS.get(name)
     if found is not None:
         return found
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, _FUNCTIONS, n=1)
     raise QueryError(
         f"unknown aggregate function {name!r}",
-        hint=f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(_FUNCTIONS)}",
+        hint=suggest(name, _FUNCTIONS, f"use one of {', '.join(_FUNCTIONS)}"),
     )
 
 

@@ -174,13 +174,23 @@ class Kernel:
         with self._refusals():
             return self._module.query_range(self._algebra, state, key, first, stop)
 
-    def slide(self, values: Any, n: int, state: State = None, key: int = 0) -> Columns:
+    def slide(
+        self, values: Any, n: int, state: State = None, key: int = 0, out: Columns = None
+    ) -> Columns:
         """Answer, for each value, the combine of the last n; fewer while the window fills.
 
-        With a `state` the stream goes on from where the last call left it.
+        With a `state` the stream goes on from where the last call left it. With `out`, columns
+        like the values, nothing is allocated: for large batches fresh memory costs as much as
+        the kernel.
         """
         given, state = self.operation.as_columns(values), self._state_for(n, state)
-        out = _like(given)
+        if out is None:
+            out = _like(given)
+        elif _layout(out) != _layout(given):
+            raise DataError(
+                f"{self.operation.name} cannot answer into these columns",
+                hint="pass arrays of the same types and length as the values",
+            )
         with self._refusals():
             self._module.slide(self._algebra, state, key, given, n, out)
         return out
@@ -298,6 +308,12 @@ class Kernel:
             raise DataError(
                 "the window was not made for this range", hint="give it to new() in `counts`"
             ) from None
+
+
+def _layout(columns: Columns) -> Any:
+    if isinstance(columns, tuple):
+        return tuple(map(_layout, columns))
+    return columns.dtype, columns.shape, columns.flags.c_contiguous
 
 
 def _like(columns: Columns, width: int = 1) -> Columns:

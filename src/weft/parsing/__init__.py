@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from weft.parsing.bind import check_columns, parse
+from weft.parsing.bind import parse
 
-__all__ = ["check_columns", "parse"]
+__all__ = ["parse"]

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from weft.errors import QueryError
-from weft.expression import tree
+from weft.binding import Schemas, columns_of_source
 from weft.parsing.brackets import stream_window
 from weft.parsing.joins import bind_join
 from weft.parsing.projection import Projector, grouping_elements, items_of, read_keys
 from weft.parsing.scope import Scope, Source, stripped
-from weft.parsing.script import Script, Statement, suggest
+from weft.parsing.script import Script, Statement
 from weft.parsing.windows import LabelledWindow, WindowReader, default_label
-from weft.query import AnyQuery, JoinQuery, Query, Workload
+from weft.query import JoinQuery, Query, Workload
 from weft.window import LandmarkWindow
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    Schemas = Mapping[str, Collection[str]]
 
 # Parts of a statement, of a source and of a join that are read; any other is refused.
 _READ = {"expressions", "from_", "joins", "where", "group"}
@@ -72,56 +64,6 @@ def parse(text: str, schemas: Schemas | None = None) -> Workload:
         with script.located(statement.named_at):
             workload.add(query)
     return workload
-
-
-def check_columns(workload: Workload, schemas: Schemas) -> None:
-    """Refuse a workload that reads a table or a column which `schemas` does not have.
-
-    >>> check_columns(parse("SELECT SUM(tmep) FROM r GROUP BY window(ts, '1 hour')"),
-    ...               {"r": ["ts", "temp"]})
-    Traceback (most recent call last):
-    weft.errors.QueryError: r has no column 'tmep', which query 'q1' reads
-    hint: did you mean 'temp'?
-    """
-    for query in workload:
-        for source, column in dict.fromkeys(_reads(query)):
-            known = _columns(source, schemas)
-            if column not in known:
-                otherwise = f"its columns are {', '.join(known) or 'none'}"
-                raise QueryError(
-                    f"{source} has no column {column!r}, which query {query.name!r} reads",
-                    hint=suggest(column, list(known), otherwise),
-                )
-
-
-def _reads(query: AnyQuery) -> Iterator[tuple[str, str]]:
-    if isinstance(query, Query):
-        times = () if query.time is None else (query.time,)
-        yield from ((query.source, column) for column in (*times, *query.inputs))
-        return
-    sources = {source.alias: source.source for source in query.inputs}
-    for source in query.inputs:
-        if source.time is not None:
-            yield source.source, source.time
-        if source.where is not None:
-            for column in tree(source.where).find_all(exp.Column):
-                yield source.source, column.name
-    expressions = [expression for _, expression in query.keys]
-    expressions += [argument for _, call in query.aggs for argument in call.args]
-    expressions += [side for pair in query.on for side in pair]
-    for expression in expressions:
-        for column in tree(expression).find_all(exp.Column):
-            yield sources[column.table], column.name
-
-
-def _columns(source: str, schemas: Schemas) -> tuple[str, ...]:
-    if source not in schemas:
-        known = list(schemas)
-        raise QueryError(
-            f"there is no table {source!r}",
-            hint=suggest(source, known, f"the tables are {', '.join(known) or 'none'}"),
-        )
-    return tuple(schemas[source])
 
 
 def _bind(script: Script, statement: Statement, schemas: Schemas | None) -> Query | JoinQuery:
@@ -185,7 +127,7 @@ def _source(script: Script, table: exp.Table, schemas: Schemas | None) -> Source
     if schemas is None:
         return Source(name, table.alias_or_name)
     with script.located(table):
-        return Source(name, table.alias_or_name, _columns(name, schemas))
+        return Source(name, table.alias_or_name, columns_of_source(name, schemas))
 
 
 def _bind_query(scope: Scope, statement: Statement, select: exp.Select, table: exp.Table) -> Query:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlglot import exp
 
 from weft.aggregates.base import function_names
+from weft.errors import suggest
 from weft.expression import SCALAR_FUNCTIONS, canonical
 from weft.parsing.dialect import SCALAR_CALL
 from weft.parsing.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS, aggregate_name
-from weft.parsing.script import spelled, suggest
+from weft.parsing.script import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -222,17 +222,6 @@ def spelled(node: exp.Expr) -> str:
     return node.sql(dialect="spark", comments=False)
 
 
-def suggest(word: str, known: list[str], otherwise: str) -> str:
-    """Write the hint for a misspelt word.
-
-    >>> suggest("tmep", ["device", "temp"], "name another one")
-    "did you mean 'temp'?"
-    """
-    folded = {name.casefold(): name for name in known}
-    close = get_close_matches(word.casefold(), folded, n=1)
-    return f"did you mean {folded[close[0]]!r}?" if close else otherwise
-
-
 def _offset(place: exp.Expr | Token) -> int:
     """Find where a token or a node begins; a node without a place of its own asks its kin."""
     if isinstance(place, Token):

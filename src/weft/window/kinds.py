@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
-from weft.errors import DataError, QueryError
+from weft.errors import DataError, QueryError, suggest
 from weft.time import format_us, instant, instant_us
 from weft.window.periodic import PeriodicWindow
 
@@ -114,20 +113,17 @@ class CalendarWindow:
 
     def __post_init__(self) -> None:
         if self.unit not in CALENDAR_UNITS:
-            close = get_close_matches(str(self.unit), CALENDAR_UNITS, n=1)
             raise QueryError(
                 f"the calendar has no unit {self.unit!r}",
-                hint=f"did you mean {close[0]!r}?" if close else f"use {', '.join(CALENDAR_UNITS)}",
+                hint=suggest(str(self.unit), CALENDAR_UNITS, f"use {', '.join(CALENDAR_UNITS)}"),
             )
         try:
             ZoneInfo(self.zone)
         except (KeyError, ValueError, OSError):
-            close = get_close_matches(str(self.zone), sorted(available_timezones()), n=1)
+            zones = sorted(available_timezones())
             raise QueryError(
                 f"unknown time zone {self.zone!r}",
-                hint=f"did you mean {close[0]!r}?"
-                if close
-                else "use a name such as 'Europe/Berlin'",
+                hint=suggest(str(self.zone), zones, "use a name like 'Europe/Berlin'"),
             ) from None
 
     def __str__(self) -> str:

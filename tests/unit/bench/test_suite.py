@@ -21,7 +21,12 @@ from weft.planners.weave_search import weave
 ENTRIES = {entry.name: entry for entry in entries()}
 RACES = [entry for entry in ENTRIES.values() if isinstance(entry, Race)]
 WINDOWS = (Case("n=7", {"values": 600, "n": 7}, 600), Case("n=100", {"values": 600, "n": 100}, 600))
-SMALL = {"kernels/slicing": (Case("5000 events", {"events": 5000}, 5000),)}
+HUNDRED = (Case("n=100", {"values": 300, "n": 100}, 300), Case("n=150", {"values": 300, "n": 150}))
+SMALL = {
+    "kernels/slicing": (Case("5000 events", {"events": 5000}, 5000),),
+    "kernels/ranges_max": HUNDRED,
+    "kernels/ranges_sum": HUNDRED,
+}
 
 
 @pytest.mark.parametrize("entry", RACES, ids=lambda race: race.name)
@@ -56,10 +61,14 @@ def test_a_race_catches_a_contender_that_cheats(entry: Race) -> None:
     assert outcome.notes[0].startswith(f"{name}, ")
 
 
+@pytest.fixture(scope="module")
+def complexity() -> Outcome:
+    return run_entry(ENTRIES["kernels/complexity"], quick=True)
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        "kernels/complexity",
         "planners/weave_experiment_4",
         "planners/weave_trees",
         "planners/subsume_groups",
@@ -76,9 +85,9 @@ def cells(outcome: Outcome, column: str) -> dict[str, object]:
     return {str(row["technique"]): row[column] for row in outcome.rows}
 
 
-def test_measured_combines_are_those_of_the_formulas() -> None:
-    outcome = run_entry(ENTRIES["kernels/complexity"], quick=True)
-    measured, formula = cells(outcome, "combines"), cells(outcome, "formula")
+def test_measured_combines_are_those_of_the_formulas(complexity: Outcome) -> None:
+    assert complexity.status == "ok", complexity.notes
+    measured, formula = cells(complexity, "combines"), cells(complexity, "formula")
     for name in ("naive", "b_int", "two_stacks", "daba", "slick_deque_inv", "daba_lite"):
         assert measured[name] == pytest.approx(formula[name], rel=1e-6)
 

@@ -193,6 +193,7 @@ def test_requests_that_cannot_be_served_say_why():
         (lambda: sums.insert(full, 7), DataError, "the window is full: it holds 1 partials"),
         (lambda: sums.slide([1], 0), DataError, "a window of 0 partials cannot slide"),
         (lambda: sums.slide([1], 9, full), DataError, "does not fit: the capacity is 1"),
+        (lambda: sums.slide([1], 1, out=np.empty(2)), DataError, "cannot answer into these"),
         (lambda: sums.slide([0.5], 1), DataError, "cannot take float64 values"),
         (lambda: sums.slide_keyed([3], [1], 1, full), DataError, "key codes go from 3 to 3"),
         (lambda: sums.new(0), DataError, "a window for 0 partials and 1 keys cannot be made"),
@@ -240,3 +241,9 @@ def test_a_partial_of_three_fields_slides_like_any_other():
 def test_integers_given_to_a_float_operation_are_taken_as_floats():
     sums = technique("naive", SUM_FLOAT64)
     assert sums.query(sums.insert(sums.new(2), 3)) == 3.0
+
+
+def test_answers_can_go_into_columns_that_exist():
+    sums, out = technique("two_stacks_lite", SUM_INT64), np.zeros(5, np.int64)
+    assert sums.slide([1, 2, 3, 4, 5], 2, out=out) is out
+    assert out.tolist() == [1, 3, 5, 7, 9]

@@ -6,9 +6,10 @@ import pytest
 
 import weft.agg as agg
 from weft.aggregates import AggregateCall
+from weft.binding import check_columns
 from weft.errors import QueryError
 from weft.expression import SCALAR_FUNCTIONS, canonical
-from weft.parsing import check_columns, parse
+from weft.parsing import parse
 from weft.parsing.script import Script
 from weft.query import JoinInput, JoinQuery, Query, Workload
 from weft.window import hopping, session, tumbling

@@ -66,9 +66,10 @@ def _row(kind: SubsumptionClass, count: int, kept: str, wrong: list[str], seeds:
         fewest = minimum_groups(wanted, for_aggregates=whole)
         fewest_seconds.append(perf_counter() - middle)
         found_seconds.append(middle - start)
-        for groups in (found, fewest):
-            if difference := groups_are_sound(groups, wanted, for_aggregates=whole):
-                wrong.append(f"{kind}, {count} windows, seed {seed}: {difference}")
+        differences = (groups_are_sound(g, wanted, for_aggregates=whole) for g in (found, fewest))
+        wrong.extend(
+            f"{kind}, {count} windows, seed {seed}: {text}" for text in differences if text
+        )
         if len(fewest) > len(found):
             wrong.append(f"{kind}, {count} windows: {len(fewest)} groups are not the fewest")
         found_counts.append(len(found))

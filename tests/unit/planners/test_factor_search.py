@@ -1,0 +1,239 @@
+"""The default search: quality against the optimum, speed, and windows of awkward shape."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from random import Random
+from time import process_time
+
+import pytest
+
+from weft.errors import InternalError, QueryError
+from weft.planners.factor_candidates import divisors, factor_candidates
+from weft.planners.factor_cost import PaperCost, RateCost
+from weft.planners.factor_exact import branch_and_bound, dual_ascent, solve_milp
+from weft.planners.factor_graph import sharing_graph
+from weft.planners.factor_local import local_search
+from weft.planners.factor_paper import insert_factors
+from weft.planners.factor_search import min_cost_graph, search_factors
+from weft.window.periodic import PeriodicWindow
+
+
+def window_set(kind: str, size: int, rng: Random, *, hopping: bool) -> list[PeriodicWindow]:
+    """RandomGen ("R") and SequentialGen ("S") of the paper, without duplicates."""
+    seeds = (5, 10, 20) if hopping else (2, 5, 10)
+    base = rng.choice(seeds)
+    found: dict[PeriodicWindow, None] = {}
+    while len(found) < size:
+        if kind == "R":
+            slide = rng.choice(seeds) * rng.randint(2, 50)
+        else:
+            slide = base * (2 + len(found))
+        found[PeriodicWindow(2 * slide if hopping else slide, slide)] = None
+    return list(found)
+
+
+def costs(windows: list[PeriodicWindow]) -> list[PaperCost | RateCost]:
+    return [PaperCost.of(windows), RateCost(1.0), RateCost(0.5, keys=20, per_operator=0.01)]
+
+
+CASES = [
+    (kind, hopping, relation)
+    for kind in "RS"
+    for hopping, relation in ((False, "tiled"), (True, "covered"), (True, "tiled"))
+]
+
+
+def distances(kind, hopping, relation, sizes, sets) -> dict[int, list[float]]:
+    """Relative distance of the default search to the optimum over the candidates."""
+    found: dict[int, list[float]] = {size: [] for size in sizes}
+    for size in sizes:
+        rng = Random(size)
+        for number in range(sets):
+            windows = window_set(kind, size, rng, hopping=hopping)
+            cost = costs(windows)[number % 3]
+            plan = search_factors(windows, cost, relation)
+            graph = sharing_graph(windows, factor_candidates(windows, relation), cost, relation)
+            best = graph.settle(solve_milp(graph))[0]
+            assert plan.cost >= best * (1 - 1e-9)
+            if plan.exact:
+                assert plan.cost == pytest.approx(best, rel=1e-9)
+            found[size].append(plan.cost / best - 1)
+    return found
+
+
+@pytest.mark.parametrize(("kind", "hopping", "relation"), CASES)
+def test_plans_are_close_to_the_optimum(kind, hopping, relation):
+    for gaps in distances(kind, hopping, relation, (5, 10, 20), 9).values():
+        assert sum(gaps) / len(gaps) < 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "hopping", "relation"), CASES)
+def test_plans_of_two_hundred_sets_are_close_to_the_optimum(kind, hopping, relation):
+    for gaps in distances(kind, hopping, relation, (5, 10, 20), 200).values():
+        assert sum(gaps) / len(gaps) < 0.005
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize(("kind", "hopping", "relation"), CASES)
+def test_plans_are_never_worse_than_the_paper_s(kind, hopping, relation, published):
+    rng = Random(7)
+    for size in (3, 8, 15):
+        windows = window_set(kind, size, rng, hopping=hopping)
+        cost = PaperCost.of(windows)
+        plan = search_factors(windows, cost, relation, published=published)
+        assert plan.cost <= sum(map(cost.from_events, windows)) * (1 + 1e-12)
+        shared = min_cost_graph(windows, cost, relation, published=published)
+        assert plan.cost <= shared.cost * (1 + 1e-12)
+        if published:
+            assert plan.cost <= insert_factors(windows, cost, relation).cost * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("ranges", [(6, 10, 15), (20, 30, 40), (12, 18, 20, 30), (30, 48, 120, 4)])
+def test_tumbling_optimum_over_all_divisors(ranges):
+    """The closure under gcd loses nothing: every set of divisors is tried here."""
+    windows = [PeriodicWindow(r, r) for r in ranges]
+    cost = PaperCost.of(windows)
+    others = sorted({d for r in ranges for d in divisors(r)} - set(ranges))
+    factors = [PeriodicWindow(d, d) for d in others]
+    best = min(
+        min_cost_graph([*windows, *chosen], cost, "tiled", published=True).cost
+        for count in range(4)
+        for chosen in combinations(factors, count)
+    )
+    assert search_factors(windows, cost, "tiled", published=True).cost == best
+
+
+@pytest.mark.parametrize(
+    ("hopping", "relation", "limit_s"),
+    [(False, "tiled", 0.020), (True, "covered", 0.040), (True, "tiled", 0.040)],
+)
+def test_twenty_windows_are_planned_in_milliseconds(hopping, relation, limit_s):
+    rng = Random(3)
+    spent = []
+    for number in range(9):
+        windows = window_set("R", 20, rng, hopping=hopping)
+        cost = costs(windows)[number % 3]
+        started = process_time()
+        search_factors(windows, cost, relation)
+        spent.append(process_time() - started)
+    assert sorted(spent)[len(spent) // 2] < limit_s
+
+
+def test_hundreds_of_unrelated_windows_are_planned_in_seconds():
+    rng = Random(5)
+    windows = [
+        PeriodicWindow(s * rng.randint(1, 9), s, rng.randint(0, 3))
+        for s in (rng.randint(20, 1000) for _ in range(200))
+    ]
+    started = process_time()
+    search_factors(windows, RateCost(0.1, keys=5), "covered")
+    assert process_time() - started < 5
+
+
+def test_windows_of_different_phase_share_a_factor_that_divides_the_distance():
+    windows = [PeriodicWindow(20, 20), PeriodicWindow(20, 20, 4), PeriodicWindow(20, 20, 8)]
+    plan = search_factors(windows, RateCost(1.0), "tiled")
+    assert plan.factors == (PeriodicWindow(4, 4),)
+    assert set(plan.feeder.values()) == {None, PeriodicWindow(4, 4)}
+
+
+def test_sampling_windows_share_a_factor_with_gaps():
+    windows = [PeriodicWindow(5, s) for s in (20, 30, 40, 50, 60, 70)]
+    plan = search_factors(windows, RateCost(1.0), "reused")
+    assert plan.factors == (PeriodicWindow(5, 10),)
+    assert plan.cost == pytest.approx(0.5 + sum(1 / w.slide_us for w in windows))
+
+
+def test_equal_ranges_are_read_as_they_are_whatever_the_aggregate():
+    fine, coarse = PeriodicWindow(10, 4), PeriodicWindow(10, 8)
+    for relation in ("reused", "tiled", "covered"):
+        plan = min_cost_graph([coarse, fine], RateCost(1.0), relation)
+        assert plan.feeder == {fine: None, coarse: fine}
+
+
+def test_overlapping_factors_serve_long_ranges():
+    windows = [PeriodicWindow(40, 5), PeriodicWindow(60, 5)]
+    plan = search_factors(windows, RateCost(1.0), "tiled")
+    assert plan.factors == (PeriodicWindow(5, 5), PeriodicWindow(20, 5))
+    assert plan.cost == pytest.approx(1 + 4 / 5 + 2 / 5 + 3 / 5)
+
+
+def test_duplicates_count_once_and_plans_repeat():
+    rng = Random(11)
+    windows = window_set("R", 12, rng, hopping=True)
+    once = search_factors(windows, RateCost(1.0), "covered")
+    twice = search_factors([*windows, *windows], RateCost(1.0), "covered")
+    assert once == twice
+    assert list(once.feeder) == list(twice.feeder)
+
+
+def test_feeders_come_before_their_readers_and_every_factor_is_read():
+    rng = Random(13)
+    for relation in ("covered", "tiled"):
+        plan = search_factors(window_set("R", 15, rng, hopping=True), RateCost(1.0), relation)
+        seen: set[PeriodicWindow | None] = {None}
+        for window, feeder in plan.feeder.items():
+            assert feeder in seen
+            seen.add(window)
+        assert set(plan.factors) <= set(plan.feeder.values())
+
+
+@pytest.mark.parametrize("effort", ["none", "local", "default", "exact"])
+def test_more_effort_is_never_worse(effort):
+    order = ["none", "local", "default", "exact"]
+    windows = window_set("R", 12, Random(17), hopping=True)
+    here = search_factors(windows, RateCost(1.0), "covered", effort=effort)
+    for less in order[: order.index(effort)]:
+        other = search_factors(windows, RateCost(1.0), "covered", effort=less)
+        assert here.cost <= other.cost * (1 + 1e-12)
+    if effort == "exact":
+        assert here.exact
+
+
+def test_unproven_sets_go_to_the_integer_program(monkeypatch):
+    windows = window_set("R", 15, Random(2), hopping=True)
+    graph = sharing_graph(
+        windows, factor_candidates(windows, "covered"), RateCost(1.0), "covered"
+    )
+    chosen, proven = branch_and_bound(graph, frozenset(), node_limit=0)
+    assert (chosen, proven) == (frozenset(), False)
+    monkeypatch.setattr("weft.planners.factor_search._PROOF_ARCS", 0)
+    monkeypatch.setattr("weft.planners.factor_search._PROOF_NODES", 0)
+    plan = search_factors(windows, RateCost(1.0), "covered", effort="exact")
+    assert plan.method == "integer program"
+    assert plan.cost == pytest.approx(graph.settle(solve_milp(graph))[0])
+    kicked = search_factors(windows, RateCost(1.0), "covered")
+    assert (kicked.method, kicked.exact) == ("local search", False)
+    assert kicked.cost <= graph.settle(local_search(graph))[0] * (1 + 1e-12)
+
+
+def test_the_dual_bound_is_below_every_plan():
+    for seed in range(5):
+        windows = window_set("R", 8, Random(seed), hopping=True)
+        graph = sharing_graph(
+            windows, factor_candidates(windows, "covered"), RateCost(1.0), "covered"
+        )
+        best = graph.settle(solve_milp(graph))[0]
+        assert dual_ascent(graph).value <= best * (1 + 1e-9)
+        for factor in graph.candidates:
+            with_it = dual_ascent(graph, taken={factor}).value
+            without = dual_ascent(graph, banned={factor}).value
+            assert min(with_it, without) <= best * (1 + 1e-9)
+
+
+def test_one_window_alone_reads_events():
+    window = PeriodicWindow(10, 10)
+    plan = search_factors([window], RateCost(1.0), "tiled")
+    assert (plan.feeder, plan.factors, plan.exact) == ({window: None}, (), True)
+
+
+def test_no_window_is_refused():
+    with pytest.raises(QueryError, match="no window"):
+        search_factors([], RateCost(1.0), "tiled")
+
+
+def test_a_price_that_is_no_number_is_our_bug():
+    with pytest.raises(InternalError, match="prices TUMBLE 10us at nan"):
+        search_factors([PeriodicWindow(10, 10)], RateCost(1.0, per_event=float("nan")), "tiled")
