@@ -5,7 +5,6 @@ No case depends on calibrated costs, so measuring a machine again changes no gol
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -29,8 +28,6 @@ from weft.plan import (
 )
 from weft.plan.nodes import topological
 from weft.plan.plan import Format
-from weft.planners.portfolio import optimize
-from weft.query import Query, Workload
 from weft.statistics import Statistics
 from weft.window import (
     Edges,
@@ -240,42 +237,3 @@ def test_explain_of_plans_built_by_hand(case: Case, golden: Callable[[Case, str]
     form = case.path.stem
     assert form in get_args(Format)
     golden(case, PLANS[case.text]().explain(form))
-
-
-_CALL = re.compile(r"(\w+)\((\w*)\)")
-
-
-def window_of(text: str) -> Window:
-    kind, _, durations = text.partition(" ")
-    first, _, second = durations.partition("/")
-    kinds = {"TUMBLE": tumbling, "HOP": hopping, "SESSION": session}
-    return kinds[kind](*filter(None, (first, second)))
-
-
-def query_of(name: str, line: str) -> Query:
-    """Read `min(temp), count() by device over TUMBLE 20m, HOP 1h/5m`."""
-    asked, _, windows = line.partition(" over ")
-    calls, _, keys = asked.partition(" by ")
-    return Query(
-        name,
-        source="readings",
-        time="ts",
-        keys=keys.split(", ") if keys else [],
-        windows={text: window_of(text) for text in windows.split(", ")},
-        aggs={
-            f"{f}_{arg}".rstrip("_"): AggregateCall(f, (arg,) if arg else ())
-            for f, arg in _CALL.findall(calls)
-        },
-    )
-
-
-@pytest.mark.parametrize("case", cases("explain/independent.test"))
-def test_explain_of_independent_plans(case: Case, golden: Callable[[Case, str], None]) -> None:
-    queries = [query_of(f"q{i}", line) for i, line in enumerate(case.text.splitlines())]
-    plan = optimize(
-        Workload(queries),
-        planner="independent",
-        model="paper",
-        statistics=Statistics(rate=1 / 60, keys=1),
-    )
-    golden(case, plan.explain())

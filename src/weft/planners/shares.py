@@ -32,6 +32,7 @@ def shares_of(
         return ()
     marginal = _marginal_costs(nodes, costs)
     emits = {(e.query, e.label): e for e in nodes if isinstance(e, Emit)}
+    feeders = {i for n in nodes if isinstance(n, Roll) for i in n.inputs}
     shares: list[Share] = []
     for scope, model in zip(scopes, models, strict=True):
         alone: dict[tuple[object, ...], float] = {}
@@ -51,7 +52,7 @@ def shares_of(
                     _feeder(roll),
                     marginal[emit],
                     alone[key],
-                    _reason(roll, emit, reasons, asked),
+                    "" if roll in feeders else _reason(roll, emit, reasons, asked),
                 )
             )
     return tuple(shares)
