@@ -34,8 +34,10 @@ class Technique:
 
         >>> TECHNIQUES["slick_deque"].check(Laws(commutative=True, invertible=True), "sum(x)")
         Traceback (most recent call last):
-        weft.errors.UnsupportedError: technique slick_deque cannot run sum(x): it needs a selective combine
-        hint: use one of naive, subtract_on_evict, prefix_ring, flat_fat, b_int, flat_fit, two_stacks, two_stacks_lite, daba, daba_lite, slick_deque_inv, fiba
+        weft.errors.UnsupportedError: technique slick_deque cannot run sum(x): it needs a
+        selective combine
+        hint: use one of naive, subtract_on_evict, prefix_ring, flat_fat, b_int, flat_fit,
+        two_stacks, two_stacks_lite, daba, daba_lite, slick_deque_inv, fiba
         """
         missing = laws.missing(self.needs)
         if missing:

@@ -95,7 +95,7 @@ def _proposal(
     return Proposal(
         scope.emits(rolls),
         reasons=unshared_reasons(scope),
-        notes=(f"{kind}: {len(windows)} windows in {len(trees)} {noun}, by {technique}",),
+        notes=(f"{kind}: {len(trees)} {noun} for {len(windows)} of the windows, by {technique}",),
     )
 
 

@@ -34,12 +34,12 @@ HOUR_US = 3_600_000_000
 # Columns of `events`: a key with NULLs, an integer, a double with NaN, a flag, a rising distance.
 SCHEMA = pa.schema(
     [
-        ("ts", pa.timestamp("us", "UTC")),
-        ("k", pa.string()),
-        ("i", pa.int64()),
-        ("x", pa.float64()),
-        ("flag", pa.bool_()),
-        ("km", pa.int64()),
+        pa.field("ts", pa.timestamp("us", "UTC")),
+        pa.field("k", pa.string()),
+        pa.field("i", pa.int64()),
+        pa.field("x", pa.float64()),
+        pa.field("flag", pa.bool_()),
+        pa.field("km", pa.int64()),
     ]
 )
 
