@@ -32,6 +32,7 @@ class Technique:
     def check(self, laws: Laws, aggregate: str) -> None:
         """Refuse an aggregate whose laws this technique lacks.
 
+        >>> from weft.aggregates.laws import Laws
         >>> TECHNIQUES["slick_deque"].check(Laws(commutative=True, invertible=True), "sum(x)")
         Traceback (most recent call last):
         weft.errors.UnsupportedError: technique slick_deque cannot run sum(x): it needs a

@@ -48,5 +48,6 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     42
     """
     function.__qualname__ = f"{function.__qualname__}_{_DIGEST}"
-    compiled: Callable[Parameters, Result] = njit(cache=True, **_BORROWING)(function)
+    inner = {"no_cpython_wrapper": function.__name__[0] == "_", "no_cfunc_wrapper": True}
+    compiled: Callable[Parameters, Result] = njit(cache=True, **_BORROWING, **inner)(function)
     return compiled

@@ -7,7 +7,7 @@ case (gaps, ties, empty instances, times before 1970) more often than realistic 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -32,16 +32,15 @@ if TYPE_CHECKING:
 
 HOUR_US = 3_600_000_000
 # Columns of `events`: a key with NULLs, an integer, a double with NaN, a flag, a rising distance.
-SCHEMA = pa.schema(
-    [
-        pa.field("ts", pa.timestamp("us", "UTC")),
-        pa.field("k", pa.string()),
-        pa.field("i", pa.int64()),
-        pa.field("x", pa.float64()),
-        pa.field("flag", pa.bool_()),
-        pa.field("km", pa.int64()),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("ts", pa.timestamp("us", "UTC")),
+    pa.field("k", pa.string()),
+    pa.field("i", pa.int64()),
+    pa.field("x", pa.float64()),
+    pa.field("flag", pa.bool_()),
+    pa.field("km", pa.int64()),
+]
+SCHEMA = pa.schema(_FIELDS)
 
 DECOMPOSABLE = (
     agg.count(),
