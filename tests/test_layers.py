@@ -24,6 +24,7 @@ LAYERS = [
     {"compare", "kernels", "generate", "tables"},
     {"engines"},
     {"running"},
+    {"calibration"},
     {"testing"},
     {"bench"},
     {"cli"},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weft.planners.factor_candidates import factor_candidates
 from weft.planners.factor_cost import PaperCost, RateCost
 from weft.planners.factor_exact import solve_milp
-from weft.planners.factor_graph import _legal_arcs, feeds, sharing_graph
+from weft.planners.factor_graph import feeds, legal_arcs, sharing_graph
 from weft.planners.factor_paper import insert_factors
 from weft.planners.factor_search import min_cost_graph, search_factors
 from weft.window.periodic import PeriodicWindow
@@ -36,7 +36,7 @@ def test_arcs_are_exactly_the_legal_ones(wanted, relation, published):
     if relation == "reused":
         published = False
     test = feeds(relation, published=published)
-    arcs = _legal_arcs(wanted, relation, published=published)
+    arcs = legal_arcs(wanted, relation, published=published)
     for v, window in enumerate(wanted):
         assert arcs[v] == [p for p, feeder in enumerate(wanted) if test(feeder, window)]
 
@@ -94,7 +94,7 @@ def test_every_instance_is_made_of_the_events_it_holds(wanted, cost, relation):
 
 @settings(deadline=None)
 @given(window_sets, st.sampled_from(["covered", "tiled"]))
-def test_corrected_algorithm_3_is_between_algorithm_1_and_the_search(wanted, relation):
+def test_corrected_algorithm_3_is_legal_and_never_worse_than_algorithm_1(wanted, relation):
     cost = PaperCost.of(wanted)
     inserted = insert_factors(wanted, cost, relation)
     assert inserted.cost <= min_cost_graph(wanted, cost, relation, published=True).cost

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import bench, demo, explain, generate, run, verify
+from weft.cli import bench, calibrate, demo, explain, generate, run, verify
 from weft.cli.options import examples
 from weft.cli.status import Commands
 
@@ -53,4 +53,5 @@ app.command("run", epilog=run.EXAMPLES)(run.command)
 app.command("verify", epilog=verify.EXAMPLES)(verify.command)
 app.command("generate", epilog=generate.EXAMPLES)(generate.command)
 app.command("bench", epilog=bench.EXAMPLES)(bench.command)
+app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.command)
 app.command("demo", epilog=demo.EXAMPLES)(demo.command)

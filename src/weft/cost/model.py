@@ -8,14 +8,17 @@ exists once per key: a factor window that helps one key can hurt ten thousand.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from weft.cost.edges import edge_rate
 from weft.cost.occupancy import occupancy
+from weft.errors import DataError
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
 from weft.techniques import TECHNIQUES
 from weft.window import (
@@ -90,13 +93,36 @@ class Coefficients:
         return Coefficients(**json.loads(text))
 
 
-@cache
+def user_coefficients(engine: str) -> Path:
+    """Return where `weft calibrate` keeps an engine's coefficients for this user.
+
+    The environment variable WEFT_COEFFICIENTS names another folder.
+    """
+    folder = os.environ.get("WEFT_COEFFICIENTS")
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return (Path(folder) if folder else home / "weft" / "coefficients") / f"{engine}.json"
+
+
 def coefficients_of(engine: str) -> Coefficients:
-    """Return the coefficients shipped for an engine.
+    """Return an engine's coefficients: the user's own if calibrated, else the shipped ones.
 
     >>> coefficients_of("spark").engine
     'spark'
     """
+    own = user_coefficients(engine)
+    if own.is_file():
+        try:
+            return Coefficients.load(own.read_text())
+        except (TypeError, ValueError):
+            raise DataError(
+                f"{own} is not a coefficient file of this version of weft",
+                hint=f"remove it, or run `weft calibrate --engine {engine}` again",
+            ) from None
+    return _shipped(engine)
+
+
+@cache
+def _shipped(engine: str) -> Coefficients:
     place = files("weft.cost") / "coefficients" / f"{engine}.json"
     return Coefficients.load(place.read_text())
 

@@ -47,7 +47,9 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     >>> twice(21)
     42
     """
+    # What only kernels call (a name with an underscore) needs no entry from Python; making one is
+    # a fifth of the time that compiling takes.
+    entry = {"no_cpython_wrapper": function.__name__.startswith("_"), "no_cfunc_wrapper": True}
     function.__qualname__ = f"{function.__qualname__}_{_DIGEST}"
-    inner = {"no_cpython_wrapper": function.__name__[0] == "_", "no_cfunc_wrapper": True}
-    compiled: Callable[Parameters, Result] = njit(cache=True, **_BORROWING, **inner)(function)
+    compiled: Callable[Parameters, Result] = njit(cache=True, **_BORROWING, **entry)(function)
     return compiled

@@ -146,7 +146,7 @@ def sharing_graph(
     """
     windows = [*wanted, *candidates]
     n = len(wanted)
-    arcs = _legal_arcs(windows, relation, published=published)
+    arcs = legal_arcs(windows, relation, published=published)
     feeders: list[list[tuple[float, int]]] = []
     for v, window in enumerate(windows):
         priced = [(cost.from_feeder(window, windows[p]), p) for p in arcs[v]]
@@ -160,7 +160,7 @@ def sharing_graph(
     return _without_hopeless(SharingGraph(windows, n, feeders, _readers(feeders, n)))
 
 
-def _legal_arcs(
+def legal_arcs(
     windows: Sequence[PeriodicWindow], relation: Relation, *, published: bool
 ) -> list[list[int]]:
     """List for every window the windows that may feed it.

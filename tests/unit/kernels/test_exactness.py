@@ -148,11 +148,11 @@ def test_infinities_and_zeros_leave_a_product_when_they_leave_the_window():
 
 _SECOND_PROCESS = """
 import numpy as np
-from weft.kernels import two_stacks_lite
+from weft.kernels import naive
 from weft.kernels.operations import MAX_FLOAT64
 from weft.kernels.registry import technique
-technique("two_stacks_lite", MAX_FLOAT64).slide(np.arange(9.0), 4)
-stats = two_stacks_lite.slide.stats
+technique("naive", MAX_FLOAT64).slide(np.arange(9.0), 4)
+stats = naive.slide.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 

@@ -52,7 +52,7 @@ def test_insert_before_evict_gives_the_same_answers(case, n):
         assert answer == case.fold(partials[max(0, t - n + 1) : t + 1])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(steps=st.lists(st.integers(-6, 8), max_size=40), seed=st.integers(0, 5))
 def test_windows_of_changing_size_may_empty_and_refill(case, steps, seed):
     partials = iter(case.partials(case.random(400, seed)))

@@ -1,8 +1,7 @@
-"""The figures of Wu et al., "Factor Windows" (arXiv:2008.12379), and where the text is corrected."""
+"""The figures of Wu et al., "Factor Windows" (arXiv:2008.12379), and the corrections."""
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import combinations, product
 
 import pytest
@@ -136,8 +135,7 @@ def test_the_longest_partitioning_factor_is_the_best_one():
     cost = PaperCost(60)
     saved = [benefit(f, None, children, cost) for f in partitioning_candidates(ROOT, children)]
     assert saved == sorted(saved, reverse=True)
-    lam, total = Fraction(2), 60
-    assert [total * lam / r + total for r in (10, 5)] == [72, 84]
+    assert saved[0] - saved[1] == 84 - 72
 
 
 def test_paper_relations_have_no_reuse_and_no_overlapping_tiles():

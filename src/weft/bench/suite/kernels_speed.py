@@ -103,6 +103,7 @@ MAX = Race(
     full=_windows(5_000_000),
     quick=_windows(300_000),
     bars=(Bar("two_stacks_lite", "bottleneck", 2.5), Bar("daba_lite", "bottleneck", 1.5)),
+    rounds=21,
     item="value",
 )
 
@@ -124,6 +125,7 @@ SUM = Race(
         Bar("subtract_on_evict_raw", "bottleneck", 1.2),
         Bar("two_stacks_lite", "bottleneck", 1.0),
     ),
+    rounds=21,
     item="value",
 )
 

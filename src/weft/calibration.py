@@ -1,0 +1,177 @@
+"""Coefficients of the cost model, measured: run probe plans on an engine and fit what they cost.
+
+A plan's cost is linear in the coefficients, so the work of a probe plan is a row of operation
+counts, its running time the right-hand side, and the coefficients the non-negative least-squares
+solution. Rows are scaled by the time, so that short runs count as much as long ones.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from weft import agg
+from weft.cost.model import Coefficients, RateModel, user_coefficients
+from weft.errors import UnsupportedError
+from weft.planners.portfolio import optimize
+from weft.query import Query, Workload
+from weft.running import run
+from weft.statistics import Statistics
+from weft.window import hopping, tumbling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from weft.plan import Plan
+
+EVENTS = {"reference": 4_000, "local": 1_000_000, "spark": 2_000_000}
+_STREAM_SECONDS = 1200.0  # many instances of the longest window, whatever the number of events
+_ROUNDS = 3
+_COSTS = tuple(f.name for f in fields(Coefficients) if f.name.endswith("_ns"))
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One plan on one data set, its running time, and the operations the model counts for it."""
+
+    name: str
+    seconds: float
+    operations: tuple[float, ...]  # in the order of the coefficients
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Fitted coefficients, and how well they order the probes they were fitted to."""
+
+    coefficients: Coefficients
+    probes: tuple[Probe, ...]
+    rank_correlation: float
+
+    def predicted(self, probe: Probe) -> float:
+        """Seconds the fitted model expects of a probe."""
+        known = asdict(self.coefficients)
+        return sum(known[c] * n for c, n in zip(_COSTS, probe.operations, strict=True)) / 1e9
+
+
+def calibrate(
+    engine: str,
+    events: int | None = None,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Calibration:
+    """Run the probes of an engine and fit its coefficients."""
+    if engine not in EVENTS:
+        raise UnsupportedError(
+            f"there is nothing to calibrate on {engine!r}", hint=f"use one of {', '.join(EVENTS)}"
+        )
+    probes = tuple(_probes(engine, events or EVENTS[engine], progress))
+    return _fit(engine, probes)
+
+
+def save(calibration: Calibration) -> Path:
+    """Keep the coefficients for this user; planning uses them from now on."""
+    place = user_coefficients(calibration.coefficients.engine)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(asdict(calibration.coefficients), indent=2) + "\n")
+    return place
+
+
+def _workloads() -> Iterator[tuple[str, str, Workload]]:
+    """Plans that differ in what they do most: reading, folding, combining, writing."""
+    one = {"lo": agg.min("temp")}
+    four = one | {"hi": agg.max("temp"), "total": agg.sum("temp"), "n": agg.count()}
+    shapes = {
+        "fine": {"1s": tumbling("1 second")},
+        "coarse": {"30s": tumbling("30 seconds")},
+        "hop": {"60s/10s": hopping("60 seconds", "10 seconds")},
+        "eight": {f"{n}s": tumbling(f"{n} seconds") for n in range(10, 50, 5)},
+    }
+    for shape, windows in shapes.items():
+        for width, aggs in (("narrow", one), ("wide", four)):
+            query = Query(
+                shape, source="readings", time="ts", keys=["device"], windows=windows, aggs=aggs
+            )
+            for planner in (
+                ("independent", "slice")
+                if shape != "eight"
+                else (
+                    "independent",
+                    "factor",
+                    "slice",
+                )
+            ):
+                yield f"{shape} {width} {planner}", planner, Workload([query])
+
+
+def _probes(engine: str, events: int, progress: Callable[[str], None]) -> Iterator[Probe]:
+    from weft.generate import sensors
+
+    rate = events / _STREAM_SECONDS
+    for devices in (1, 100, 2000):
+        table = sensors(events, 7, devices=devices, rate=rate)
+        known = Statistics(rate=rate, keys=devices)
+        source = _on_engine(engine, table)
+        for name, planner, workload in _workloads():
+            progress(f"{name}, {devices} keys")
+            plan = optimize(workload, planner, engine, known)
+            seconds = min(_timed(plan, source, engine) for _ in range(_ROUNDS))
+            counts = _operations(plan, known)
+            yield Probe(f"{name} {devices}", seconds, counts)
+
+
+def _on_engine(engine: str, table: pa.Table) -> Any:
+    if engine != "spark":
+        return table
+    from weft.engines.spark.session import local_session
+
+    frame = local_session().createDataFrame(table).cache()
+    frame.count()
+    return frame
+
+
+def _timed(plan: Plan, source: Any, engine: str) -> float:
+    start = time.perf_counter()
+    result = run(plan, {"readings": source}, engine=engine)
+    if engine == "spark":
+        result.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - start
+
+
+def _operations(plan: Plan, known: Statistics) -> tuple[float, ...]:
+    """Count what each coefficient is multiplied by, by pricing with unit coefficients."""
+    counts: list[float] = []
+    for name in _COSTS:
+        unit: dict[str, Any] = {**dict.fromkeys(_COSTS, 0.0), name: 1.0}
+        model = RateModel(Coefficients(plan.engine, **unit, measured_by=""), known)
+        counts.append(sum(model.node_costs(plan.nodes)) * _STREAM_SECONDS)
+    return tuple(counts)
+
+
+def _fit(engine: str, probes: tuple[Probe, ...]) -> Calibration:
+    import numpy as np
+    from scipy.optimize import nnls
+    from scipy.stats import spearmanr
+
+    seconds = np.array([p.seconds for p in probes])
+    rows = np.array([p.operations for p in probes]) / 1e9 / seconds[:, None]
+    solution, _ = nnls(rows, np.ones(len(probes)))
+    values: dict[str, Any] = {
+        name: float(f"{value:.4g}") for name, value in zip(_COSTS, solution, strict=True)
+    }
+    fitted = Coefficients(
+        engine,
+        **values,
+        measured_by=f"weft calibrate --engine {engine}, {len(probes)} probes, "
+        f"{platform.machine()} with {os.cpu_count()} cores, {dt.datetime.now(dt.UTC):%Y-%m-%d}",
+    )
+    calibration = Calibration(fitted, probes, 0.0)
+    expected = [calibration.predicted(p) for p in probes]
+    rank = float(spearmanr(expected, seconds).statistic)
+    return replace(calibration, rank_correlation=rank)

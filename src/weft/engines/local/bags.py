@@ -1,0 +1,139 @@
+"""Bags: multisets of values per row, for distinct counts, percentiles and sketches.
+
+A row is a run of (item, count); an item is a place in the list of all values. Ranges are kept as
+they are until somebody reads them: a count or a rank over sliding ranges costs every item twice,
+however much the ranges overlap, and only a bag that feeds another window is written out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.engines.local import bag_kernels
+from weft.engines.local.coding import Coding, Listed, united
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.engines.local.held import Rows
+    from weft.kernels.partials import Bools, Int64s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bags:
+    """Multisets in rows, or in ranges of such rows."""
+
+    offsets: Int64s  # where the items of each row begin, and the end
+    items: Int64s
+    counts: Int64s
+    size: int  # items are below this
+    coding: Coding | None  # what items stand for; None where they are codes themselves
+    ranges: tuple[Int64s, Int64s] | None = None
+
+    @classmethod
+    def of_values(
+        cls, items: Int64s, valid: Bools | None, size: int, coding: Coding | None
+    ) -> Bags:
+        """Make one bag per event: its item, or nothing.
+
+        >>> bags = Bags.of_values(np.array([1, 0, 1]), None, 2, None)
+        >>> bags.over_ranges(np.array([0]), np.array([3])).distinct_counts().tolist()
+        [2]
+        """
+        if valid is None:
+            offsets = np.arange(items.size + 1, dtype=np.int64)
+        else:
+            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(valid, dtype=np.int64)])
+            items = items[valid]
+        return cls(offsets, items, np.ones(items.size, np.int64), size, coding)
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1 if self.ranges is None else self.ranges[0].size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of items and counts."""
+        return self.offsets.nbytes + self.items.nbytes + self.counts.nbytes
+
+    def take(self, rows: Rows) -> Bags:
+        """Select rows; nothing is copied but bounds."""
+        starts, ends = self.bounds()
+        return self._over((starts[rows], ends[rows]))
+
+    def over_ranges(self, starts: Int64s, ends: Int64s) -> Bags:
+        """Remember the ranges."""
+        rows = self.settled()
+        return rows._over((starts, ends))
+
+    def _over(self, ranges: tuple[Int64s, Int64s]) -> Bags:
+        return Bags(self.offsets, self.items, self.counts, self.size, self.coding, ranges)
+
+    def bounds(self) -> tuple[Int64s, Int64s]:
+        """Return the ranges; without any, each row is one."""
+        if self.ranges is not None:
+            return self.ranges
+        rows = np.arange(len(self), dtype=np.int64)
+        return rows, rows + 1
+
+    def settled(self) -> Bags:
+        """Write the ranges out as rows of their own, equal items put together."""
+        if self.ranges is None:
+            return self
+        starts, ends = self.ranges
+        rows = (self.offsets, self.items)
+        sizes = bag_kernels.merged_sizes(*rows, starts, ends, self.size)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        items, counts = (np.empty(int(offsets[-1]), np.int64) for _ in range(2))
+        places = np.full(self.size, -1, np.int64)
+        bag_kernels.merge_rows(*rows, self.counts, starts, ends, places, offsets, items, counts)
+        return Bags(offsets, items, counts, self.size, self.coding)
+
+    def joined(self, others: Sequence[Bags]) -> Bags:
+        """Bring the lists of values together, then the rows."""
+        parts = [part.settled() for part in (self, *others)]
+        items, coding, size = [part.items for part in parts], self.coding, self.size
+        coded = [(part.items, part.coding) for part in parts if part.coding is not None]
+        if coded:
+            items, coding = united(coded)
+            size = len(coding.values) if isinstance(coding, Listed) else size
+        ends = np.cumsum([0, *(part.items.size for part in parts)])
+        offsets = [p.offsets[:-1] + at for p, at in zip(parts, ends[:-1], strict=True)]
+        return Bags(
+            np.concatenate([*offsets, ends[-1:]]),
+            np.concatenate(items),
+            np.concatenate([part.counts for part in parts]),
+            size,
+            coding,
+        )
+
+    def distinct_counts(self) -> Int64s:
+        """Count the distinct items of each row."""
+        rows = (self.offsets, self.items, self.counts)
+        return bag_kernels.distinct_counts(*rows, *self.bounds(), max(self.size, 1))
+
+    def at_share(self, share: float) -> tuple[Int64s, Int64s, npt.NDArray[np.float64]]:
+        """Return the items below and above rank `share * (n - 1)`, -1 where there are none.
+
+        >>> bags = Bags.of_values(np.array([2, 0, 1]), None, 3, None)
+        >>> [a.tolist() for a in bags.over_ranges(np.array([0]), np.array([3])).at_share(0.75)]
+        [[1], [2], [0.5]]
+        """
+        starts, ends = self.bounds()
+        low, high = np.full(starts.size, -1, np.int64), np.full(starts.size, -1, np.int64)
+        rests = np.zeros(starts.size)
+        tree = np.zeros((1 << max(self.size, 1).bit_length()) + 1, np.int64)
+        rows = (self.offsets, self.items, self.counts)
+        bag_kernels.items_at_ranks(*rows, starts, ends, tree, share, low, high, rests)
+        return low, high, rests
+
+    def register_histograms(self, registers: int) -> npt.NDArray[np.int32]:
+        """Count for each row how many registers have each greatest rank."""
+        starts, ends = self.bounds()
+        out = np.empty((starts.size, bag_kernels.RANKS), np.int32)
+        rows = (self.offsets, self.items, self.counts)
+        bag_kernels.register_histograms(*rows, starts, ends, registers, out)
+        return out

@@ -1,0 +1,1 @@
+"""Windows that events delimit: which of a key's events, in time order, make up each instance."""

@@ -1,0 +1,91 @@
+"""Spark sessions and Arrow tables: what the command line, the demo and the tests start from."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def use_this_python() -> None:
+    """Let executors run the Python that runs the driver, unless the user chose another."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def local_session(
+    cores: int | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start a quiet Spark on this machine, or return the session that is already running.
+
+    All cores unless told otherwise, no web interface, time zone UTC, no log. `settings` are
+    Spark's own, such as `{"spark.driver.memory": "4g"}`, and win over these.
+    """
+    from pyspark.sql import SparkSession
+
+    use_this_python()
+    own = dict(_SETTINGS)
+    builder = SparkSession.builder.appName("weft")
+    if "SPARK_REMOTE" not in os.environ:
+        workers = cores or os.cpu_count() or 1
+        # More partitions than cores only cost time where all data is in one process.
+        own = {"spark.sql.shuffle.partitions": str(workers), **own}
+        builder = builder.master(f"local[{workers}]")
+    for name, value in {**own, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    if "SPARK_REMOTE" not in os.environ:
+        session.sparkContext.setLogLevel("OFF")
+    # PySpark logs every error it raises, and raises it as well: once is enough.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    return session
+
+
+def current_session() -> SparkSession:
+    """Return the session in use, or start a local one."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() or local_session()
+
+
+def to_spark(table: pa.Table, session: SparkSession) -> DataFrame:
+    """Hand an Arrow table to Spark; a timestamp without a zone stays without one."""
+    plain = table.cast(pa.schema([pa.field(f.name, _plain(f.type)) for f in table.schema]))
+    return session.createDataFrame(plain, schema=_schema(plain.schema))
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(type):
+        value: pa.DataType = type.value_type
+        return value
+    # Microseconds are the finest time on both sides.
+    return pa.timestamp("us", type.tz) if pa.types.is_timestamp(type) else type
+
+
+def _schema(schema: pa.Schema) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    converted: StructType = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return converted
+
+
+def to_arrow(frame: Any) -> pa.Table:
+    """Collect a DataFrame as an Arrow table."""
+    collected: pa.Table = frame.toArrow()
+    return collected

@@ -1,0 +1,87 @@
+"""Where the slice of an event begins, by arithmetic on its time."""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import gcd, lcm
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from weft.cost.edges import edge_rate
+from weft.engines.spark.fan_out import constant
+from weft.engines.spark.times import calendar_start, floor_to, whole
+from weft.window import CalendarWindow, EdgeClass, Edges, PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column
+
+# One division per event instead of a search is worth up to twice the slices.
+_SPARE_EDGES = 2.0
+# A table of granules that stays in the first-level cache.
+_LARGEST_TABLE = 4096
+# Each class costs a division per event.
+_MOST_CLASSES = 16
+
+
+def slice_start(time: Column, edges: Edges, open_ends: Iterable[PeriodicWindow] = ()) -> Column:
+    """Return the last edge at or before a time, or one that lies nearer.
+
+    Slices may come out finer than the plan's where that takes less work per event. `open_ends`
+    are windows read from begins-only slices: in batch nothing is open, so their ends cut too.
+    """
+    ends = {((w.offset_us + w.range_us) % w.slide_us, w.slide_us) for w in open_ends}
+    classes = tuple(dict.fromkeys((*edges.classes, *sorted(ends))))
+    starts = [calendar_start(w, time) for w in edges.windows if isinstance(w, CalendarWindow)]
+    if classes:
+        starts.append(_periodic_start(time, classes))
+    return reduce(F.greatest, starts)
+
+
+def _periodic_start(time: Column, classes: tuple[EdgeClass, ...]) -> Column:
+    first, size = pane_of(classes)
+    if len(classes) == 1 or _panes_suffice(classes, size):
+        return floor_to(time, first, size)
+    period = lcm(*(modulus for _, modulus in classes))
+    if period // size <= _LARGEST_TABLE:
+        return _looked_up(time, classes, first, size, period)
+    return F.greatest(*(floor_to(time, residue, modulus) for residue, modulus in classes))
+
+
+def pane_of(classes: Iterable[EdgeClass]) -> EdgeClass:
+    """Return the single class, as coarse as can be, that holds all of these.
+
+    >>> pane_of([(0, 6), (2, 4)])
+    (0, 2)
+    """
+    chosen = tuple(classes)
+    first = chosen[0][0]
+    size = gcd(*(modulus for _, modulus in chosen), *(residue - first for residue, _ in chosen))
+    return first % size, size
+
+
+def _panes_suffice(classes: tuple[EdgeClass, ...], size: int) -> bool:
+    return len(classes) > _MOST_CLASSES or edge_rate(classes) * size * _SPARE_EDGES >= 1
+
+
+def _looked_up(
+    time: Column, classes: tuple[EdgeClass, ...], first: int, size: int, period: int
+) -> Column:
+    """Look the edge up in a table of one period: `floor(t / L) * L + table[(t mod L) div g]`."""
+    table = [edge_before(position, classes) for position in range(first, first + period, size)]
+    within = F.pmod(time - F.lit(first).cast("bigint"), F.lit(period).cast("bigint"))
+    starts = constant([start - first for start in table], "array<bigint>")
+    return time - within + F.get(starts, whole(within, F.lit(size)).cast("int"))
+
+
+def edge_before(position: int, classes: Iterable[EdgeClass]) -> int:
+    """Return the last edge at or before a position.
+
+    >>> edge_before(7, [(0, 4), (2, 5)])
+    7
+    >>> edge_before(6, [(0, 4), (2, 5)])
+    4
+    """
+    return max(position - (position - residue) % modulus for residue, modulus in classes)

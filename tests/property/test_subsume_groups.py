@@ -1,0 +1,144 @@
+"""Windows that come and go in any order leave groups that keep their promises."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.planners.subsume_groups import (
+    check_groups,
+    minimum_groups,
+    reason_to_stand_alone,
+    subsume_windows,
+    subsumes,
+)
+from weft.planners.subsume_live import embed, suspend
+from weft.planners.subsume_matching import maximum_matching
+from weft.window.periodic import PeriodicWindow
+
+multiples = st.builds(
+    lambda slide, times, offset: PeriodicWindow(slide * times, slide, offset),
+    st.integers(1, 12),
+    st.integers(1, 6),
+    st.sampled_from([0, 0, 0, 1, 2]),
+)
+windows = multiples | st.builds(PeriodicWindow, st.integers(1, 30), st.integers(1, 12))
+
+
+@settings(deadline=None)
+@given(st.lists(windows, max_size=30), st.booleans())
+def test_static_groups_keep_their_promises(pool, for_aggregates):
+    for group_all in (subsume_windows, minimum_groups):
+        groups = group_all(pool, for_aggregates=for_aggregates)
+        check_groups(groups, for_aggregates=for_aggregates)
+        assert {w for g in groups for w in g.windows} == set(pool)
+
+
+def plainly_grouped(pool):
+    """Algorithm 1 as printed: every group is tried, coarsest seed first."""
+    groups = []
+    for window in sorted(set(pool), key=lambda w: (w.range_us, w.slide_us, w.offset_us)):
+        lone = reason_to_stand_alone(window) is not None
+        for group in () if lone else sorted(groups, key=lambda g: -g["seed"].slide_us):
+            last = group["chain"][-1]
+            if group["lone"] or not subsumes(window, last):
+                continue
+            if window.range_us > last.range_us:
+                group["chain"].append(window)
+            break
+        else:
+            groups.append({"seed": window, "chain": [window], "lone": lone})
+    return [tuple(group["chain"]) for group in groups]
+
+
+@settings(deadline=None)
+@given(st.lists(windows, max_size=40))
+def test_the_index_finds_the_group_that_trying_all_finds(pool):
+    assert [group.chain for group in subsume_windows(pool)] == plainly_grouped(pool)
+
+
+def fewest_chains(pool):
+    """The least number of groups by trying to put each window into every group."""
+    ordered = sorted(pool, key=lambda w: (w.range_us, w.slide_us, w.offset_us))
+    best = len(ordered)
+
+    def place(position, ends):
+        nonlocal best
+        if len(ends) >= best:
+            return
+        if position == len(ordered):
+            best = len(ends)
+            return
+        window = ordered[position]
+        for i, last in enumerate(ends):
+            if subsumes(window, last):
+                # On the back of the last member, or after it.
+                end = last if window.range_us == last.range_us else window
+                place(position + 1, [*ends[:i], end, *ends[i + 1 :]])
+        place(position + 1, [*ends, window])
+
+    place(0, [])
+    return best
+
+
+@settings(deadline=None)
+@given(st.lists(multiples, min_size=1, max_size=8, unique=True))
+def test_minimum_groups_are_as_few_as_trying_all_finds(pool):
+    assert len(minimum_groups(pool)) == fewest_chains(pool)
+    assert len(minimum_groups(pool)) <= len(subsume_windows(pool))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(windows, max_size=12), st.lists(windows, max_size=25), st.data())
+def test_any_sequence_of_embeddings_and_suspensions(start, others, data):
+    groups = subsume_windows(start)
+    present = set(start)
+    for window in others:
+        if window in present:
+            before = groups
+            groups, gone = suspend(groups, window)
+            present.remove(window)
+            assert gone.role in {before_role for g in before for before_role in roles(g, window)}
+            assert gone.heir is None or any(gone.heir in g.chain for g in groups)
+            assert gone.absorbed_by is None or any(gone.absorbed_by in g.chain for g in groups)
+            for moved in gone.moved:
+                assert groups[moved.group].level_of(moved.window) is not None
+        else:
+            groups, placed = embed(groups, window)
+            present.add(window)
+            group = groups[placed.group]
+            assert group.level_of(window) == placed.level
+            assert group.role_of(window) == placed.role
+            if placed.host is not None:
+                assert group.every(window) == placed.every
+                assert group.chain[placed.level] == placed.host
+            if placed.splits is not None:
+                assert group.chain[placed.level + 1] == placed.splits
+            if placed.replaces is not None:
+                assert group.piggybacks[placed.level][0] == placed.replaces
+        if present and data.draw(st.booleans()):
+            window = data.draw(st.sampled_from(sorted(present, key=str)))
+            groups, _ = suspend(groups, window)
+            present.remove(window)
+        check_groups(groups)
+        assert {w for g in groups for w in g.windows} == present
+
+
+def roles(group, window):
+    return [group.role_of(window)] if group.level_of(window) is not None else []
+
+
+@settings(deadline=None)
+@given(st.lists(st.sets(st.integers(0, 6)), max_size=7))
+def test_a_matching_is_as_large_as_trying_all_finds(neighbours):
+    def largest(left, free):
+        if left == len(neighbours):
+            return 0
+        skip = largest(left + 1, free)
+        return max([skip, *(1 + largest(left + 1, free - {r}) for r in neighbours[left] & free)])
+
+    partners = maximum_matching([sorted(n) for n in neighbours], 7)
+    matched = [(left, right) for left, right in enumerate(partners) if right is not None]
+    assert all(right in neighbours[left] for left, right in matched)
+    assert len({right for _, right in matched}) == len(matched)
+    assert len(matched) == largest(0, frozenset(range(7)))

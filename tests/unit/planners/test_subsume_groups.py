@@ -1,0 +1,263 @@
+"""Grouping by Patroumpas & Sellis (ADBIS 2011): the example, corrections, counts, speed."""
+
+from __future__ import annotations
+
+from random import Random
+from time import process_time
+
+import pytest
+
+from weft.errors import InternalError
+from weft.planners.subsume_groups import (
+    Group,
+    check_groups,
+    minimum_groups,
+    subsume_windows,
+    subsumes,
+)
+from weft.planners.subsume_live import embed, suspend
+from weft.planners.subsume_matching import maximum_matching
+from weft.window.periodic import PeriodicWindow
+
+EXAMPLE = (
+    (4, 2), (6, 2), (6, 3), (8, 2), (8, 4), (12, 3), (12, 4), (12, 6), (16, 8), (20, 10), (24, 12),
+    (30, 10),
+)  # fmt: skip
+
+
+def hop(range_us: int, slide_us: int, offset_us: int = 0) -> PeriodicWindow:
+    return PeriodicWindow(range_us, slide_us, offset_us)
+
+
+def example() -> tuple[Group, ...]:
+    return subsume_windows([hop(*w) for w in EXAMPLE])
+
+
+def shape(groups) -> list[list[tuple[tuple[int, int], list[tuple[int, int, int]]]]]:
+    """Every group as its members with their piggybacks: (range, slide), [(range, slide, q)]."""
+    return [
+        [
+            (
+                (member.range_us, member.slide_us),
+                [(r.range_us, r.slide_us, group.every(r)) for r in riders],
+            )
+            for member, riders in zip(group.chain, group.piggybacks, strict=True)
+        ]
+        for group in groups
+    ]
+
+
+def drawn(count: int, slide_max: int, seed: int) -> list[PeriodicWindow]:
+    """Windows of the paper's experiments: slide < range <= 60, ending at multiples of the slide."""
+    rng = Random(seed)
+    found = []
+    while len(found) < count:
+        range_us, slide_us = rng.randint(1, 60), rng.randint(1, slide_max)
+        if slide_us < range_us:
+            found.append(hop(range_us, slide_us, -range_us))
+    return found
+
+
+def test_twelve_windows_make_three_groups():
+    assert shape(example()) == [
+        [((4, 2), []), ((6, 2), []), ((8, 2), [(8, 4, 2)]), ((12, 4), []), ((16, 8), [])],
+        [((6, 3), []), ((12, 3), [(12, 6, 2)]), ((24, 12), [])],
+        [((20, 10), []), ((30, 10), [])],
+    ]
+    assert [group.base_slide_us for group in example()] == [2, 3, 10]
+    assert len(minimum_groups([hop(*w) for w in EXAMPLE])) == 3
+
+
+def test_roles():
+    first = example()[0]
+    assert first.role_of(hop(4, 2)) == "seed"
+    assert first.role_of(hop(12, 4)) == "enclosing"
+    assert first.role_of(hop(8, 4)) == "piggybacked"
+    with pytest.raises(InternalError, match="not in the group"):
+        first.role_of(hop(6, 3))
+    with pytest.raises(InternalError, match="not in the group"):
+        first.every(hop(6, 3))
+
+
+def test_a_range_that_is_no_multiple_stands_alone_and_says_why():
+    groups = subsume_windows([hop(8, 2), hop(10, 4), hop(3, 5)])
+    assert [g.reason is None for g in groups] == [False, True, False]
+    assert "no multiple of its slide" in groups[0].reason
+    grown, placed = embed(groups, hop(10, 2))
+    assert (placed.group, placed.level) == (1, 1)
+    grown, placed = embed(grown, hop(14, 4))
+    assert grown[placed.group].reason == groups[0].reason
+    check_groups(grown)
+    check_groups(minimum_groups([hop(8, 2), hop(10, 4), hop(3, 5)]))
+
+
+def test_queues_of_events_need_no_multiples_but_common_ends():
+    ends_together = [hop(7, 2, -7), hop(10, 4, -10)]
+    assert len(subsume_windows(ends_together)) == 2
+    assert len(subsume_windows(ends_together, for_aggregates=False)) == 1
+    assert len(subsume_windows([hop(7, 2), hop(10, 4)], for_aggregates=False)) == 2
+
+
+def test_phases_must_agree():
+    assert len(subsume_windows([hop(4, 2), hop(8, 4, 2)])) == 1
+    assert len(subsume_windows([hop(4, 2), hop(8, 4, 1)])) == 2
+    assert not subsumes(hop(8, 4, 1), hop(8, 2))
+    groups, placed = embed(subsume_windows([hop(4, 2), hop(8, 4)]), hop(8, 8, 3))
+    assert placed.role == "seed"
+    assert len(groups) == 2
+
+
+@pytest.mark.parametrize(("window", "host", "every"), [((8, 8), (8, 2), 4), ((16, 16), (16, 8), 2)])
+def test_equal_ranges_in_the_middle_of_a_chain_are_found(window, host, every):
+    groups, placed = embed(example(), hop(*window))
+    assert (placed.role, placed.host, placed.every) == ("piggybacked", hop(*host), every)
+    assert len(groups) == 3
+    check_groups(groups)
+
+
+def test_a_finer_window_of_equal_range_takes_over():
+    groups, placed = embed(example(), hop(16, 4))
+    assert (placed.role, placed.level, placed.replaces) == ("enclosing", 4, hop(16, 8))
+    assert shape(groups)[0][4] == ((16, 4), [(16, 8, 2)])
+    check_groups(groups)
+
+
+def test_both_neighbours_are_asked():
+    groups = (Group((hop(4, 2), hop(8, 4), hop(24, 12)), ((), (), ())),)
+    assert embed(groups, hop(12, 6))[1].role == "seed"
+    groups = (Group((hop(4, 4), hop(16, 8)), ((), ())),)
+    assert embed(groups, hop(8, 2))[1].role == "seed"
+
+
+def test_insertion_tells_whose_parts_to_split():
+    groups = subsume_windows([hop(4, 2), hop(16, 8)])
+    grown, placed = embed(groups, hop(8, 4))
+    assert (placed.level, placed.role, placed.splits) == (1, "enclosing", hop(16, 8))
+    grown, placed = embed(grown, hop(2, 1))
+    assert (placed.level, placed.role, placed.splits) == (0, "seed", hop(4, 2))
+    assert grown[0].base_slide_us == 1
+    grown, placed = embed(grown, hop(32, 8))
+    assert (placed.level, placed.splits) == (4, None)
+    assert groups == subsume_windows([hop(4, 2), hop(16, 8)])
+
+
+def test_coarser_groups_are_asked_first():
+    groups = subsume_windows([hop(4, 2), hop(9, 3), hop(12, 6)])
+    assert [g.base_slide_us for g in groups] == [2, 3]
+    _, placed = embed(groups, hop(18, 6))
+    assert placed.group == 1
+
+
+def test_a_suspended_piggyback_leaves_no_trace():
+    groups, gone = suspend(example(), hop(8, 4))
+    assert (gone.role, gone.heir, gone.absorbed_by) == ("piggybacked", None, None)
+    assert shape(groups)[0][2] == ((8, 2), [])
+
+
+def test_a_suspended_member_hands_its_parts_to_the_next():
+    groups, gone = suspend(example(), hop(12, 4))
+    assert (gone.absorbed_by, gone.dissolved) == (hop(16, 8), False)
+    groups, gone = suspend(groups, hop(4, 2))
+    assert (gone.role, gone.absorbed_by) == ("seed", hop(6, 2))
+    groups, gone = suspend(groups, hop(24, 12))
+    assert gone.absorbed_by is None
+    check_groups(groups)
+
+
+def test_the_finest_fitting_piggyback_inherits():
+    wanted = [hop(8, 2), hop(8, 4), hop(8, 8), hop(16, 8)]
+    groups, gone = suspend(subsume_windows(wanted), hop(8, 2))
+    assert (gone.heir, gone.moved) == (hop(8, 4), ())
+    assert shape(groups) == [[((8, 4), [(8, 8, 2)]), ((16, 8), [])]]
+
+
+def test_orphans_that_fit_on_no_heir_move():
+    # 12/4 fits below 24/4, 12/6 does not ride on it, and finds no other place.
+    wanted = [hop(12, 2), hop(12, 4), hop(12, 6), hop(24, 4)]
+    groups, gone = suspend(subsume_windows(wanted), hop(12, 2))
+    assert gone.heir == hop(12, 4)
+    assert [(m.window, m.role, m.group) for m in gone.moved] == [(hop(12, 6), "seed", 1)]
+    check_groups(groups)
+
+
+def test_no_heir_that_the_next_member_does_not_fit_on():
+    wanted = [hop(12, 2), hop(12, 6), hop(24, 4)]
+    groups, gone = suspend(subsume_windows(wanted), hop(12, 2))
+    assert (gone.heir, gone.absorbed_by) == (None, hop(24, 4))
+    assert [m.window for m in gone.moved] == [hop(12, 6)]
+    assert shape(groups) == [[((24, 4), [])], [((12, 6), [])]]
+
+
+def test_the_last_member_dissolves_its_group():
+    groups, gone = suspend((Group((hop(4, 2),), ((),)), Group((hop(9, 3),), ((),))), hop(4, 2))
+    assert gone.dissolved
+    assert shape(groups) == [[((9, 3), [])]]
+    # With a piggyback it lives on.
+    groups, gone = suspend(subsume_windows([hop(4, 2), hop(4, 4)]), hop(4, 2))
+    assert (gone.dissolved, gone.heir) == (False, hop(4, 4))
+
+
+def test_known_and_unknown_windows_are_our_bugs():
+    with pytest.raises(InternalError, match="in a group already"):
+        embed(example(), hop(8, 4))
+    with pytest.raises(InternalError, match="is in no group"):
+        suspend(example(), hop(8, 8))
+
+
+@pytest.mark.parametrize(
+    ("group", "complaint"),
+    [
+        (Group((), ()), "level without a member"),
+        (Group((hop(4, 2), hop(9, 3)), ((), ())), "does not enclose"),
+        (Group((hop(4, 2), hop(4, 4)), ((), ())), "does not enclose"),
+        (Group((hop(4, 2),), ((hop(6, 2),),)), "cannot ride"),
+        (Group((hop(4, 2),), ((hop(4, 4), hop(4, 4)),)), "in two groups"),
+        (Group((hop(5, 2),), ((),)), "does not suit"),
+        (Group((hop(4, 2),), ((),), "it is odd"), "does not suit"),
+    ],
+)
+def test_broken_groups_are_found_out(group, complaint):
+    with pytest.raises(InternalError, match=complaint):
+        check_groups([group])
+
+
+@pytest.mark.parametrize(
+    ("slide_max", "count", "greedy", "least"),
+    [(10, 1000, (8, 13), (5, 9)), (20, 1000, (19, 25), (14, 20)), (30, 2000, (20, 36), (12, 23))],
+    ids=["smooth", "medium", "abrupt"],
+)
+def test_group_counts_of_random_pools(slide_max, count, greedy, least):
+    for seed in range(4):
+        pool = drawn(count, slide_max, seed)
+        found = subsume_windows(pool, for_aggregates=False)
+        fewest = minimum_groups(pool, for_aggregates=False)
+        for groups in (found, fewest):
+            check_groups(groups, for_aggregates=False)
+            assert {w for g in groups for w in g.windows} == set(pool)
+        assert greedy[0] <= len(found) <= greedy[1]
+        assert least[0] <= len(fewest) <= min(least[1], len(found))
+
+
+@pytest.mark.parametrize("slide_max", [10, 20, 30])
+def test_ten_thousand_windows_are_grouped_within_a_second(slide_max):
+    pool = drawn(10_000, slide_max, 1)
+    started = process_time()
+    subsume_windows(pool, for_aggregates=False)
+    minimum_groups(pool, for_aggregates=False)
+    assert process_time() - started < 1
+
+
+def test_ten_thousand_unlike_windows_are_grouped_within_a_second():
+    rng = Random(0)
+    pool = [hop(s * rng.randint(1, 50), s) for s in (rng.randint(1, 1000) for _ in range(10_000))]
+    started = process_time()
+    groups = subsume_windows(pool)
+    assert process_time() - started < 1
+    check_groups(groups)
+
+
+def test_matching_augments_a_greedy_start():
+    assert maximum_matching([[0, 1], [0], [1, 2], [2]], 3).count(None) == 1
+    assert maximum_matching([[0], [0, 1], [1, 2]], 3) == [0, 1, 2]
+    assert maximum_matching([[0, 1], [0]], 2) == [1, 0]
+    assert maximum_matching([[], []], 0) == [None, None]
