@@ -57,8 +57,8 @@ class Calibration:
 
     def predicted(self, probe: Probe) -> float:
         """Seconds the fitted model expects of a probe."""
-        known = asdict(self.coefficients)
-        return sum(known[c] * n for c, n in zip(_COSTS, probe.operations, strict=True)) / 1e9
+        costs: list[float] = [getattr(self.coefficients, name) for name in _COSTS]
+        return sum(c * n for c, n in zip(costs, probe.operations, strict=True)) / 1e9
 
 
 def calibrate(

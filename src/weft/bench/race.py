@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import median
 from time import perf_counter
@@ -33,6 +33,9 @@ from weft.bench.frame import (
 # A shorter measurement is mostly the clock and the call; such a runner is called several times.
 _LEAST_SECONDS = 0.01
 _MOST_CALLS = 10_000
+# A round takes the least of a few measurements, if they are short: other processes only add time.
+_ROUND_SECONDS = 0.1
+_MOST_REPEATS = 5
 # glibc: the size from which a block is mapped on its own, and the free memory kept at the top.
 _MALLOC_SWITCHES = {"mmap_threshold": (-3, 1 << 30), "trim_threshold": (-1, (1 << 31) - 1)}
 _AT_FULL_SIZE = "holds at full size only"
@@ -101,18 +104,18 @@ def _time_case(race: Race, case: Case, present: list[str]) -> tuple[Rounds, tupl
     inputs = race.inputs(**case.arguments)
     expected = race.expected(inputs)
     runners = {name: race.contenders[name].start(inputs) for name in present}
-    calls: dict[str, int] = {}
+    efforts: dict[str, _Effort] = {}
     for name, runner in runners.items():
         if difference := race.same(expected, runner()):
             return {}, (f"{name}, {case.label}: {difference}",)
-        calls[name] = _calls_needed(runner)
+        efforts[name] = _Effort.for_runner(runner)
     rounds: dict[str, list[float]] = {name: [] for name in present}
     answers: dict[str, Any] = {}
     for number in range(race.rounds):
         # Each round starts with another contender, so that no one always follows the same one.
         turn = number % len(present)
         for name in present[turn:] + present[:turn]:
-            seconds, answers[name] = _timed(runners[name], calls[name])
+            seconds, answers[name] = efforts[name].measure(runners[name])
             rounds[name].append(seconds)
     # A runner that spoils its inputs is right the first time only.
     wrong = tuple(
@@ -123,9 +126,23 @@ def _time_case(race: Race, case: Case, present: list[str]) -> tuple[Rounds, tupl
     return rounds, wrong
 
 
-def _calls_needed(runner: Runner) -> int:
-    seconds, _ = _timed(runner, 1)
-    return min(max(1, round(_LEAST_SECONDS / max(seconds, 1e-9))), _MOST_CALLS)
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """How one round measures a runner: the least of `repeats` means over `calls`."""
+
+    calls: int
+    repeats: int
+
+    @classmethod
+    def for_runner(cls, runner: Runner) -> _Effort:
+        seconds = max(_timed(runner, 1)[0], 1e-9)
+        calls = min(max(1, round(_LEAST_SECONDS / seconds)), _MOST_CALLS)
+        repeats = min(max(1, round(_ROUND_SECONDS / (calls * seconds))), _MOST_REPEATS)
+        return cls(calls, repeats)
+
+    def measure(self, runner: Runner) -> tuple[float, Any]:
+        measured = [_timed(runner, self.calls) for _ in range(self.repeats)]
+        return min(seconds for seconds, _ in measured), measured[-1][1]
 
 
 def _timed(runner: Runner, calls: int) -> tuple[float, Any]:

@@ -30,7 +30,7 @@ Relation = Literal["covered", "tiled", "reused"]
 Family = tuple[int, int, int]
 
 # A closure grows with the number of distinct gcds, in practice a few dozen; coprime-looking
-# inputs could double it with every window. The finest slides are given up first.
+# inputs could double it with every window. The families that serve few windows are given up.
 _FAMILY_LIMIT = 128
 # Of a range with very many divisors, as many are tried, evenly spread.
 _DIVISOR_LIMIT = 12
@@ -67,19 +67,22 @@ def factor_candidates(
     return tuple(PeriodicWindow(*parts) for parts in coarsest_first)
 
 
+SCORE=lambda f,c: c
 def _closure(
-    seeds: Iterable[Family], meet: Callable[[Family, Family], Family]
+    seeds: Sequence[Family], meet: Callable[[Family, Family], Family]
 ) -> dict[Family, None]:
     """Collect the meets of all subsets of `seeds`."""
-    found: dict[Family, None] = {}
-    for seed in seeds:
-        if seed in found:
-            continue
-        found.update({meet(seed, other): None for other in tuple(found)})
-        found[seed] = None
-        if len(found) > _FAMILY_LIMIT:
-            found = dict.fromkeys(sorted(found, reverse=True)[:_FAMILY_LIMIT])
-    return found
+    # How many seeds a family serves, as far as known: a meet that changes nothing is one more.
+    served: dict[Family, int] = {}
+    for seed in dict.fromkeys(seeds):
+        for family, count in tuple(served.items()):
+            common = meet(seed, family)
+            served[common] = max(served.get(common, 0), count + 1)
+        served.setdefault(seed, 1)
+        if len(served) > 2 * _FAMILY_LIMIT:
+            ranked = sorted(served, key=lambda f: (-SCORE(f,served[f]), f))
+            served = {family: served[family] for family in ranked[:_FAMILY_LIMIT]}
+    return dict.fromkeys((*served, *seeds))
 
 
 def _meet_dividing(a: Family, b: Family) -> Family:

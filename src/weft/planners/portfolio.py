@@ -217,4 +217,8 @@ def _verdict(name: str, tried: Sequence[_Trial], cost: float, winner: str, best:
         return f"no plan of its own: {'; '.join(refusals)}"
     if winner == "independent" and len(tried) and name != "independent" and cost == best:
         return "the same cost, a simpler plan was taken"
-    return "the same cost" if cost == best else f"{cost / best:.4g}x the cost of the chosen plan"
+    if cost == best:
+        return "the same cost"
+    if cost < 1.01 * best:
+        return f"{100 * (cost / best - 1):.2g} % more than the chosen plan"
+    return f"{cost / best:.4g}x the cost of the chosen plan"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NODE, START = "node", "start"
+_FEEDER, _INSTANCE = "feeder", "instance"
 
 
 def constant(value: Any, type: str) -> Column:
@@ -74,9 +75,8 @@ def fan_out(
     if len(listed) > 1:
         types = ", ".join([f"{NODE}: int", *(f"{p}: bigint" for p in varying)])
         table = _table(readings, varying, f"array<struct<{types}>>")
-        own = START if len(readings) == 1 else f"{START}, {NODE} AS feeder"
-        rows = rows.selectExpr(*kept, own.split(",")[0], *own.split(", ")[1:])
-        rows = rows.select("*", F.inline(table))
+        feeder = [] if len(readings) == 1 else [F.col(NODE).alias(_FEEDER)]
+        rows = rows.select(*kept, START, *feeder).select("*", F.inline(table))
     else:
         rows = rows.select(*kept, START, F.lit(listed[0].node).alias(NODE))
     parameters = {p: fixed.get(p, F.col(p)) for p in _PARAMETERS}
@@ -94,7 +94,7 @@ def _table(
         return constant([line(r) for r in only], type)
     first, last = min(readings), max(readings)
     lines = [[line(r) for r in readings.get(node, ())] for node in range(first, last + 1)]
-    return F.get(constant(lines, f"array<{type}>"), F.col("feeder") - first)
+    return F.get(constant(lines, f"array<{type}>"), F.col(_FEEDER) - first)
 
 
 def _starts(
@@ -114,11 +114,9 @@ def _starts(
     if any(r.most > 1 for r in listed):
         older = whole(parameters["reach"] - behind, parameters["slide"]) * parameters["slide"]
         start = F.explode(F.sequence(newest - older, newest, parameters["slide"]))
-        rows = rows.select("*", start.alias("instance"))
-        newest = F.col("instance")
-        if any(r.every > 1 for r in listed):
-            rows = rows.where(F.pmod(own - newest, parameters["every"]) == 0)
-    elif any(r.every > 1 for r in listed):
+        rows = rows.select("*", start.alias(_INSTANCE))
+        newest = F.col(_INSTANCE)
+    if any(r.every > 1 for r in listed):
         rows = rows.where(F.pmod(own - newest, parameters["every"]) == 0)
     for node, start in special.items():
         newest = F.when(F.col(NODE) == node, start).otherwise(newest)

@@ -1,0 +1,384 @@
+"""The operators and functions of SQL over Arrow columns, with Spark's NULL, NaN and ANSI rules.
+
+A function gets its node and a way to evaluate the parts. It raises `NotColumnar` for types on
+which Arrow and the reference engine would differ.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from weft.engines.local.coding import Array
+from weft.errors import DataError
+from weft.time import EPOCH
+
+Value = Any  # an Arrow array, or a scalar that stands for every row
+Evaluate = Callable[[exp.Expr], Value]
+Function = Callable[[Any, Evaluate], Value]
+
+
+class NotColumnar(Exception):  # noqa: N818 - a signal to the evaluator, never seen by users
+    """This expression has no exact counterpart on whole columns."""
+
+
+def _whole(type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type) and not pa.types.is_uint64(type))
+
+
+def _number(type: pa.DataType) -> bool:
+    return _whole(type) or bool(pa.types.is_floating(type))
+
+
+def _null(*values: Value) -> bool:
+    return any(pa.types.is_null(value.type) for value in values)
+
+
+def _numbers(*values: Value) -> list[Value]:
+    """Bring numbers to int64, or all to double where one is."""
+    if not all(_number(value.type) for value in values):
+        raise NotColumnar
+    wide = pa.int64() if all(_whole(value.type) for value in values) else pa.float64()
+    return [v if v.type == wide else v.cast(wide, safe=False) for v in values]
+
+
+def unified(values: Sequence[Value]) -> list[Value]:
+    """Bring the values of several branches to one type."""
+    types = {value.type for value in values if not pa.types.is_null(value.type)}
+    if not types:
+        return list(values)
+    if len(types) > 1:
+        if not all(map(_number, types)):
+            raise NotColumnar
+        wide = pa.int64() if all(map(_whole, types)) else pa.float64()
+    else:
+        (wide,) = types
+    return [value if value.type == wide else value.cast(wide, safe=False) for value in values]
+
+
+def _literal(node: exp.Expr, evaluate: Evaluate) -> Value:
+    text = node.name
+    if node.is_string:
+        return pa.scalar(text, pa.string())
+    return pa.scalar(int(text), pa.int64()) if text.isdigit() else pa.scalar(float(text))
+
+
+def _constant(value: bool | None) -> Function:
+    return lambda node, evaluate: pa.scalar(value)
+
+
+def _boolean(node: exp.Expr, evaluate: Evaluate) -> Value:
+    return pa.scalar(bool(node.this))
+
+
+def _arithmetic(whole: Callable[..., Value], real: Callable[..., Value]) -> Function:
+    def function(node: exp.Expr, evaluate: Evaluate) -> Value:
+        parts = [evaluate(p) for p in (node.this, node.args.get("expression")) if p is not None]
+        if _null(*parts):
+            return pa.scalar(None)
+        parts = _numbers(*parts)
+        return (whole if _whole(parts[0].type) else real)(*parts)
+
+    return function
+
+
+def _refuse_zero(a: Value, b: Value) -> None:
+    zero = pc.and_(pc.equal(b, pa.scalar(0, b.type)), pc.is_valid(a))
+    if pc.any(zero).as_py() if isinstance(zero, pa.Array) else zero.as_py():
+        raise DataError("division by zero", hint="guard it with NULLIF(divisor, 0)")
+
+
+def _divide(node: exp.Expr, evaluate: Evaluate) -> Value:
+    a, b = evaluate(node.this), evaluate(node.expression)
+    if _null(a, b):
+        return pa.scalar(None)
+    a, b = _numbers(a, b)
+    _refuse_zero(a, b)
+    return pc.divide(a.cast(pa.float64(), safe=False), b.cast(pa.float64(), safe=False))
+
+
+def _divide_whole(node: exp.Expr, evaluate: Evaluate) -> Value:
+    a, b = evaluate(node.this), evaluate(node.expression)
+    if _null(a, b):
+        return pa.scalar(None)
+    a, b = _numbers(a, b)
+    if not _whole(a.type):
+        raise NotColumnar
+    _refuse_zero(a, b)
+    return pc.divide_checked(a, _without_zero(b))
+
+
+def _without_zero(b: Value) -> Value:
+    """Replace the zeros beside a NULL, which Arrow would still divide by."""
+    return pc.if_else(pc.equal(b, pa.scalar(0, b.type)), pa.scalar(1, b.type), b)
+
+
+def _remainder(node: exp.Expr, evaluate: Evaluate) -> Value:
+    a, b = evaluate(node.this), evaluate(node.expression)
+    if _null(a, b):
+        return pa.scalar(None)
+    a, b = _numbers(a, b)
+    _refuse_zero(a, b)
+    if isinstance(a, pa.Scalar) and isinstance(b, pa.Scalar):
+        raise NotColumnar
+    rows = len(a) if isinstance(a, pa.Array) else len(b)
+    a, b = (pa.repeat(v, rows) if isinstance(v, pa.Scalar) else v for v in (a, b))
+    missing = pc.or_(pc.is_null(a), pc.is_null(b)).to_numpy(zero_copy_only=False)
+    x, y = (v.fill_null(1).to_numpy(zero_copy_only=False) for v in (a, b))
+    if not _whole(a.type) and np.isinf(x[~missing]).any():
+        raise NotColumnar
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rests = np.fmod(x, np.where(y == 0, np.ones_like(y), y))
+    return pa.array(rests, mask=missing)
+
+
+def _instant(text: str) -> pa.Scalar[Any]:
+    try:
+        value = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise NotColumnar from None
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+    since = (aware - EPOCH) // dt.timedelta(microseconds=1)
+    return pa.scalar(since, pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+
+def _comparable(a: Value, b: Value) -> tuple[Value, Value]:
+    instants = [pa.types.is_timestamp(v.type) for v in (a, b)]
+    if any(instants):
+        return _as_instant(a), _as_instant(b)
+    if a.type == b.type:
+        if pa.types.is_nested(a.type):
+            raise NotColumnar
+        return a, b
+    if _number(a.type) and _number(b.type):
+        x, y = _numbers(a, b)
+        return x, y
+    raise NotColumnar
+
+
+def _as_instant(value: Value) -> Value:
+    if pa.types.is_string(value.type) and isinstance(value, pa.Scalar) and value.is_valid:
+        return _instant(value.as_py())
+    if not pa.types.is_timestamp(value.type):
+        raise NotColumnar
+    return value.cast(pa.timestamp("us", "UTC"), safe=False)
+
+
+def compare(a: Value, b: Value, test: str) -> Value:
+    """Compare as Spark does: NULL spreads, NaN equals itself and is greater than every number.
+
+    >>> nan = float("nan")
+    >>> compare(pa.array([nan, 1.0, None]), pa.array([nan, nan, 1.0]), "less").to_pylist()
+    [False, True, None]
+    """
+    if _null(a, b):
+        return pa.scalar(None, pa.bool_())
+    a, b = _comparable(a, b)
+    found = getattr(pc, test)(a, b)
+    if not pa.types.is_floating(a.type):
+        return found
+    nan_a, nan_b = pc.is_nan(a), pc.is_nan(b)
+    either = pc.or_(nan_a, nan_b)
+    if not (pc.any(either).as_py() if isinstance(either, pa.Array) else either.as_py()):
+        return found
+    # As integers, 1 where NaN and 0 elsewhere, NaN compares as wanted.
+    ranks = [n.cast(pa.int8()) for n in (nan_a, nan_b)]
+    return pc.if_else(either, getattr(pc, test)(*ranks), found)
+
+
+def _comparison(test: str) -> Function:
+    return lambda node, evaluate: compare(evaluate(node.this), evaluate(node.expression), test)
+
+
+def _between(node: exp.Expr, evaluate: Evaluate) -> Value:
+    value, low, high = (evaluate(node.args[name]) for name in ("this", "low", "high"))
+    if _null(value, low, high):
+        return pa.scalar(None, pa.bool_())
+    if any(pa.types.is_timestamp(v.type) for v in (value, low, high)):
+        raise NotColumnar
+    above, below = compare(value, low, "greater_equal"), compare(value, high, "less_equal")
+    return pc.and_(above, below)
+
+
+def _in(node: exp.Expr, evaluate: Evaluate) -> Value:
+    value = evaluate(node.this)
+    if pa.types.is_timestamp(value.type) or not node.expressions:
+        raise NotColumnar
+    tests = [compare(value, evaluate(option), "equal") for option in node.expressions]
+    found = tests[0]
+    for test in tests[1:]:
+        found = pc.or_kleene(found, test)
+    return found
+
+
+def _not(node: exp.Expr, evaluate: Evaluate) -> Value:
+    value = evaluate(node.this)
+    if not (pa.types.is_boolean(value.type) or pa.types.is_null(value.type)):
+        raise NotColumnar
+    return pc.invert(value.cast(pa.bool_()))
+
+
+def _is(node: exp.Expr, evaluate: Evaluate) -> Value:
+    value = evaluate(node.this)
+    if isinstance(node.expression, exp.Null):
+        return pc.is_null(value)
+    if isinstance(node.expression, exp.Boolean) and pa.types.is_boolean(value.type):
+        return pc.fill_null(pc.equal(value, pa.scalar(bool(node.expression.this))), False)
+    raise NotColumnar
+
+
+def _nullif(node: exp.Expr, evaluate: Evaluate) -> Value:
+    a, b = evaluate(node.this), evaluate(node.expression)
+    if _null(a, b):
+        return a
+    if pa.types.is_timestamp(a.type):
+        raise NotColumnar
+    same = pc.fill_null(compare(a, b, "equal"), False)
+    return pc.if_else(same, pa.scalar(None, a.type), a)
+
+
+def _extreme(test: str) -> Function:
+    def function(node: exp.Expr, evaluate: Evaluate) -> Value:
+        options = unified([evaluate(part) for part in (node.this, *node.expressions)])
+        if pa.types.is_timestamp(options[0].type):
+            raise NotColumnar
+        best = options[0]
+        for option in options[1:]:
+            better = pc.fill_null(compare(option, best, test), False)
+            best = pc.coalesce(pc.if_else(better, option, best), option)
+        return best
+
+    return function
+
+
+def _cast(node: exp.Expr, evaluate: Evaluate) -> Value:
+    value, to = evaluate(node.this), node.args["to"].sql(dialect="spark").upper()
+    if _null(value):
+        return value
+    if to in ("TINYINT", "SMALLINT", "INT", "BIGINT", "LONG"):
+        return _to_whole(value)
+    if to in ("DOUBLE", "FLOAT") and (_number(value.type) or pa.types.is_decimal(value.type)):
+        return value.cast(pa.float64(), safe=False)
+    if to == "STRING" and (pa.types.is_string(value.type) or _whole(value.type)):
+        return value.cast(pa.string())
+    if to == "BOOLEAN" and (_number(value.type) or pa.types.is_boolean(value.type)):
+        if pa.types.is_boolean(value.type):
+            return value
+        return pc.not_equal(value, pa.scalar(0, value.type))
+    raise NotColumnar
+
+
+def _to_whole(value: Value) -> Value:
+    if pa.types.is_boolean(value.type) or _whole(value.type):
+        return value.cast(pa.int64())
+    if not pa.types.is_floating(value.type) or isinstance(value, pa.Scalar):
+        raise NotColumnar
+    bounded = pc.less(pc.abs(value), pa.scalar(2.0**63, pa.float64()))
+    if not pc.all(bounded).as_py():
+        raise NotColumnar  # NaN and infinities, which the reference engine names in its error
+    return pc.trunc(value).cast(pa.int64(), safe=False)
+
+
+def _floor(round_: Callable[..., Value]) -> Function:
+    def function(node: exp.Expr, evaluate: Evaluate) -> Value:
+        value = evaluate(node.this)
+        if _null(value):
+            return value
+        extra = any(node.args.get(name) is not None for name in ("decimals", "to"))
+        if extra or isinstance(value, pa.Scalar) or not _number(value.type):
+            raise NotColumnar
+        return value if _whole(value.type) else _to_whole(round_(value.cast(pa.float64())))
+
+    return function
+
+
+def _sqrt(node: exp.Expr, evaluate: Evaluate) -> Value:
+    (value,) = _numbers(evaluate(node.this))
+    if isinstance(value, pa.Scalar) or pc.any(pc.less(value, pa.scalar(0, value.type))).as_py():
+        raise NotColumnar
+    return pc.sqrt(value.cast(pa.float64(), safe=False))
+
+
+def _text(value: Value) -> Array:
+    if not isinstance(value, pa.Array) or not pa.types.is_string(value.type):
+        raise NotColumnar
+    return value
+
+
+def _ascii(function: Callable[..., Value]) -> Function:
+    def apply(node: exp.Expr, evaluate: Evaluate) -> Value:
+        value = _text(evaluate(node.this))
+        if pc.all(pc.string_is_ascii(value)).as_py() is False:
+            raise NotColumnar
+        return function(value)
+
+    return apply
+
+
+def _length(node: exp.Expr, evaluate: Evaluate) -> Value:
+    return pc.utf8_length(_text(evaluate(node.this))).cast(pa.int64())
+
+
+def _like(node: exp.Expr, evaluate: Evaluate) -> Value:
+    value, pattern = _text(evaluate(node.this)), node.expression
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
+        raise NotColumnar
+    return pc.match_like(value, pattern.name)
+
+
+def _part(function: Callable[..., Value]) -> Function:
+    def apply(node: exp.Expr, evaluate: Evaluate) -> Value:
+        value = evaluate(node.this)
+        if not pa.types.is_timestamp(value.type):
+            raise NotColumnar
+        return function(value)
+
+    return apply
+
+
+FUNCTIONS: dict[type, Function] = {
+    exp.Literal: _literal,
+    exp.Boolean: _boolean,
+    exp.Null: _constant(None),
+    exp.Neg: _arithmetic(pc.negate_checked, pc.negate),
+    exp.Add: _arithmetic(pc.add_checked, pc.add),
+    exp.Sub: _arithmetic(pc.subtract_checked, pc.subtract),
+    exp.Mul: _arithmetic(pc.multiply_checked, pc.multiply),
+    exp.Abs: _arithmetic(pc.abs_checked, pc.abs),
+    exp.Div: _divide,
+    exp.IntDiv: _divide_whole,
+    exp.Mod: _remainder,
+    exp.EQ: _comparison("equal"),
+    exp.NEQ: _comparison("not_equal"),
+    exp.GT: _comparison("greater"),
+    exp.GTE: _comparison("greater_equal"),
+    exp.LT: _comparison("less"),
+    exp.LTE: _comparison("less_equal"),
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Nullif: _nullif,
+    exp.Greatest: _extreme("greater"),
+    exp.Least: _extreme("less"),
+    exp.Cast: _cast,
+    exp.Floor: _floor(pc.floor),
+    exp.Ceil: _floor(pc.ceil),
+    exp.Sqrt: _sqrt,
+    exp.Upper: _ascii(pc.ascii_upper),
+    exp.Lower: _ascii(pc.ascii_lower),
+    exp.Length: _length,
+    exp.Like: _like,
+    exp.Year: _part(pc.year),
+    exp.Month: _part(pc.month),
+    exp.Day: _part(pc.day),
+    exp.Hour: _part(pc.hour),
+    exp.Minute: _part(pc.minute),
+    exp.Second: _part(pc.second),
+}

@@ -1,0 +1,84 @@
+"""A plan, cut into the pieces that one strategy compiles: same events, same keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from weft.aggregates import Partial
+from weft.plan import Emit, Join, Node, Plan, Roll, Scan
+from weft.plan.nodes import topological
+from weft.query import Keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from weft.engines.base import Unsupported
+
+
+@dataclass(frozen=True)
+class PlannedScope:
+    """The results that read the same scan under the same keys, and all they are made from."""
+
+    scan: Scan
+    keys: Keys
+    emits: tuple[Emit, ...]
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes of this scope, inputs first."""
+        return topological(self.emits)
+
+    @cached_property
+    def rolls(self) -> tuple[Roll, ...]:
+        """The windows that are handed to users, each once."""
+        found = (roll for emit in self.emits for roll in emit.inputs if isinstance(roll, Roll))
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def partials(self) -> tuple[Partial, ...]:
+        """The partials that results are made of, each once."""
+        return tuple(dict.fromkeys(p for roll in self.rolls for p in roll.partials))
+
+    @cached_property
+    def queries(self) -> tuple[str, ...]:
+        """The queries answered, each once."""
+        return tuple(dict.fromkeys(emit.query for emit in self.emits))
+
+    def emits_of(self, query: str) -> tuple[Emit, ...]:
+        """The results of one query."""
+        return tuple(emit for emit in self.emits if emit.query == query)
+
+
+class Strategy(Protocol):
+    """A way to compile a scope to DataFrames."""
+
+    @property
+    def name(self) -> str:
+        """The strategy's name, as users force it."""
+        ...
+
+    def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
+        """Name every node of the scope that this strategy cannot compile, and why."""
+        ...
+
+    def compile(self, scope: PlannedScope, source: DataFrame) -> dict[str, DataFrame]:
+        """Return a lazy DataFrame for each query of the scope."""
+        ...
+
+
+def scan_under(node: Node) -> Scan:
+    """Return the scan a node reads, however far below."""
+    while not isinstance(node, Scan):
+        node = node.inputs[0]
+    return node
+
+
+def scopes_of(plan: Plan) -> tuple[PlannedScope, ...]:
+    """Cut a plan without joins into its scopes, in the order of first results."""
+    found: dict[tuple[Scan, Keys], list[Emit]] = {}
+    for emit in plan.emits:
+        if not isinstance(emit.inputs[0], Join):
+            found.setdefault((scan_under(emit), emit.keys), []).append(emit)
+    return tuple(PlannedScope(scan, keys, tuple(emits)) for (scan, keys), emits in found.items())

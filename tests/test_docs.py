@@ -1,0 +1,83 @@
+"""The README's commands run, and print what it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+
+
+def sessions() -> list[tuple[str, str]]:
+    """Commands of the console blocks, with what each must print."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output.strip()))
+    return found
+
+
+def test_the_commands_of_the_readme_run_and_print_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for command, output in sessions():
+        program, *arguments = shlex.split(command)
+        assert program == "weft"
+        run = subprocess.run(
+            [sys.executable, "-m", "weft", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert run.returncode == 0, f"{command}\n{run.stderr}"
+        if output:
+            assert run.stdout.strip() == output, command
+
+
+def test_the_example_of_the_readme_is_the_file_it_names() -> None:
+    (sql,) = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
+    file = (ROOT / "examples" / "lows.sql").read_text()
+    assert sql.strip() in file
+
+
+def test_the_python_of_the_readme_runs() -> None:
+    import weft
+    from weft.generate import sensors
+
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    names = {"readings": sensors(500, 1, rate=0.5)}
+    exec(code, names)
+    assert names["result"].column_names[:4] == ["device", "window", "window_start", "window_end"]
+    assert set(names["result"]["window"].to_pylist()) == {"20m", "1h/5m", "visit", "month"}
+    assert weft.__version__
+
+
+def links(page: Path) -> list[str]:
+    found = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text())
+    return [link for link in found if "://" not in link]
+
+
+@pytest.mark.parametrize(
+    "page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
+)
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")) or [None])
+def test_examples_run(script: Path | None, tmp_path: Path) -> None:
+    if script is None:
+        pytest.skip("there is no example script")
+    run = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
