@@ -213,12 +213,10 @@ def _verdict(name: str, tried: Sequence[_Trial], cost: float, winner: str, best:
     refusals = dict.fromkeys(trial.refusal for trial in tried if trial.refusal)
     if name == winner:
         return "chosen"
-    if refusals and len(refusals) == len(tried):
+    if all(trial.refusal for trial in tried):
         return f"no plan of its own: {'; '.join(refusals)}"
-    if winner == "independent" and len(tried) and name != "independent" and cost == best:
-        return "the same cost, a simpler plan was taken"
     if cost == best:
         return "the same cost"
-    if cost < 1.01 * best:
+    if best < cost < 1.01 * best:
         return f"{100 * (cost / best - 1):.2g} % more than the chosen plan"
     return f"{cost / best:.4g}x the cost of the chosen plan"

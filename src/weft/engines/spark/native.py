@@ -1,0 +1,194 @@
+"""The `native` strategy: Catalyst expressions only, no Python on the way of an event.
+
+Events are hash-aggregated once per key and slice; slices are fanned out to their windows by a
+constant table and aggregated again. Techniques of the plan all become this fold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from weft.engines.base import Unsupported
+from weft.engines.spark.emit import Emission
+from weft.engines.spark.events import Events
+from weft.engines.spark.fan_out import NODE, START
+from weft.engines.spark.flow import LAST, Branch, Flow
+from weft.engines.spark.lower import rank_of
+from weft.engines.spark.partials import PARTIALS, NativePartial, Ranked, check_numbers
+from weft.engines.spark.readings import Shape, shapes_of
+from weft.engines.spark.spread import SPREAD
+from weft.plan import Node, Roll, Scan, Slice
+from weft.window import (
+    CalendarWindow,
+    CountingWindow,
+    MeasuredWindow,
+    PunctuatedWindow,
+    SessionWindow,
+    UserWindow,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from weft.aggregates import Partial
+    from weft.engines.spark.scopes import PlannedScope
+
+_VALUES = "values"
+
+
+class NativeStrategy:
+    """Compiles a scope to DataFrames that Spark runs without leaving the JVM."""
+
+    name = "native"
+
+    def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
+        """Windows that events delimit one by one, except sessions, and aggregates of your own."""
+        found = [Unsupported(node, why) for node in scope.nodes for why in _problems(node)]
+        return tuple(found)
+
+    def compile(self, scope: PlannedScope, source: DataFrame) -> dict[str, DataFrame]:
+        """Return the lazy result of each query; those of one scope share their rows."""
+        return _Compilation(scope, Events.of(scope, source)).results()
+
+
+def _problems(node: Node) -> list[str]:
+    found = []
+    if isinstance(node, Roll):
+        if isinstance(
+            node.window, CountingWindow | PunctuatedWindow | MeasuredWindow | UserWindow
+        ):
+            found.append(f"{node.window} depends on the order of events")
+        elif isinstance(node.window, SessionWindow) and isinstance(node.feeder, Slice):
+            found.append(f"{node.window} from slices needs their first and last event")
+    if isinstance(node, Slice):
+        cut = [str(w) for w in node.edges.windows if not isinstance(w, CalendarWindow)]
+        if cut:
+            found.append(f"slices cannot be cut by arithmetic where {', '.join(cut)} begins")
+    if isinstance(node, Roll | Slice):
+        known = {_VALUES, *PARTIALS, *SPREAD}
+        own = [p.kind for p in node.partials if p.kind not in known]
+        if own:
+            found.append(f"aggregate {own[0]!r} is written in Python")
+    return found
+
+
+@dataclass(frozen=True)
+class _Compilation:
+    scope: PlannedScope
+    events: Events
+
+    @cached_property
+    def _names(self) -> dict[Partial, str]:
+        return {partial: f"p{i}" for i, partial in enumerate(self.scope.partials)}
+
+    @cached_property
+    def ranks(self) -> dict[Partial, tuple[float, ...]]:
+        """The ranks asked of every partial that holds all values."""
+        asked: dict[Partial, dict[float, None]] = {}
+        for emit in self.scope.emits:
+            for _, call in emit.outputs:
+                for partial in call.partials:
+                    if partial.kind == _VALUES:
+                        asked.setdefault(partial, {})[rank_of(call)] = None
+        return {partial: tuple(ranks) for partial, ranks in asked.items()}
+
+    @cached_property
+    def _natives(self) -> dict[Partial, NativePartial]:
+        made: dict[Partial, NativePartial] = {}
+        for partial in self.scope.partials:
+            if partial.kind == _VALUES:
+                made[partial] = Ranked(self.ranks[partial])
+            else:
+                made[partial] = PARTIALS.get(partial.kind) or SPREAD[partial.kind]
+            check_numbers(partial, made[partial], self.events.arg_types(partial))
+        return made
+
+    @cached_property
+    def _windows(self) -> dict[Shape, int]:
+        shapes = (shape for roll in self.scope.rolls for shape in shapes_of(roll.window))
+        return {shape: i for i, shape in enumerate(dict.fromkeys(shapes))}
+
+    def results(self) -> dict[str, DataFrame]:
+        sessions = [r for r in self.scope.rolls if isinstance(r.window, SessionWindow)]
+        timed = [r for r in self.scope.rolls if r not in sessions]
+        parts = []
+        if timed:
+            parts.append(self._rows(timed, self.events.frame, with_last=False))
+        if sessions:
+            gaps = dict.fromkeys(r.window for r in sessions if isinstance(r.window, SessionWindow))
+            frame = self.events.with_sessions(gaps)
+            parts.append(self._rows(sessions, frame, with_last=True))
+        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+        if len(self.scope.queries) > 1:
+            rows = rows.persist()
+        emission = Emission(rows, self.events, self._windows, self._names, self.ranks)
+        return {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
+
+    def _rows(self, rolls: Sequence[Roll], frame: DataFrame, *, with_last: bool) -> DataFrame:
+        branches = self._branches(rolls)
+        flows = [
+            Flow(
+                self.events,
+                frame,
+                branch,
+                self.scope.nodes,
+                self._windows,
+                self._natives,
+                self._names,
+                with_last,
+            )
+            for branch in branches
+        ]
+        frames = [flow.rows() for flow in flows]
+        shapes = [s for branch in branches for r in branch.rolls for s in shapes_of(r.window)]
+        if len(set(shapes)) == len(shapes):
+            return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+        return self._merged(frames)
+
+    def _branches(self, rolls: Sequence[Roll]) -> list[Branch]:
+        """Split by how partials are aggregated, so that what Spark can hash is not sorted."""
+        holistic = {r.window for r in rolls if any(p.kind == _VALUES for p in r.partials)}
+        fed = {feeder for node in self.scope.nodes for feeder in node.inputs if node != feeder}
+        read = {f for node in self.scope.nodes if isinstance(node, Roll) for f in node.inputs}
+        assert fed >= read
+        plain: list[Roll] = []
+        slow: list[Roll] = []
+        for roll in rolls:
+            alone = isinstance(roll.feeder, Scan) and roll not in read
+            (slow if roll.window in holistic and alone else plain).append(roll)
+        found = [
+            Branch(tuple(r for r in group if _has(r, kinds)), _partials(group, kinds))
+            for group, kinds in ((plain, PARTIALS), (slow, {*PARTIALS, _VALUES}))
+        ]
+        spread = {p: None for r in rolls for p in r.partials if p.kind in SPREAD}
+        found += [
+            Branch(tuple(r for r in rolls if partial in r.partials), (partial,), spread=True)
+            for partial in spread
+        ]
+        return [branch for branch in found if branch.rolls]
+
+    def _merged(self, frames: Sequence[DataFrame]) -> DataFrame:
+        """Bring together partials of the same window that were computed apart."""
+        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+        by = (*self.events.keys, NODE, START)
+        columns = [name for name in rows.columns if name not in by]
+        picked = [
+            (F.max(name) if name == LAST else F.first(name, ignorenulls=True)).alias(name)
+            for name in columns
+        ]
+        return rows.groupBy(*by).agg(*picked)
+
+
+def _has(roll: Roll, kinds: object) -> bool:
+    return any(p.kind in kinds for p in roll.partials)  # type: ignore[operator]
+
+
+def _partials(rolls: Sequence[Roll], kinds: object) -> tuple[Partial, ...]:
+    found = (p for roll in rolls for p in roll.partials if p.kind in kinds)  # type: ignore[operator]
+    return tuple(dict.fromkeys(found))
