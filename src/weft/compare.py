@@ -89,7 +89,8 @@ def _equal(
     a = pc.cast(got, pa.float64()).to_numpy(zero_copy_only=False)
     b = pc.cast(wanted, pa.float64()).to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
-        near = np.abs(a - b) <= error * np.maximum(np.abs(a), np.abs(b))
+        near = np.isfinite(a) & np.isfinite(b)
+        near &= np.abs(a - b) <= error * np.maximum(np.abs(a), np.abs(b))
     both_nan = np.isnan(a) & np.isnan(b)
     one_null = _mask(pc.is_null(got)) ^ _mask(pc.is_null(wanted))
     same: npt.NDArray[np.bool_] = nulls | ((near | (a == b) | both_nan) & ~one_null)

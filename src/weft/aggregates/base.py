@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # How the type of a result follows from the type of the first argument.
 ResultType = Literal["same", "sum", "average", "long", "double", "boolean", "any"]
+# What a function can be applied to.
+InputType = Literal["anything", "numbers", "integers", "booleans"]
 
 
 class Monoid:
@@ -121,6 +123,7 @@ class AggregateFunction:
     arity: ClassVar[tuple[int, ...]] = (1,)
     parameters: ClassVar[int] = 0
     result: ClassVar[ResultType] = "same"
+    accepts: ClassVar[InputType] = "anything"
     # Largest relative error of the result against the exact one; 0 for exact functions.
     relative_error: ClassVar[float] = 0.0
 

@@ -44,6 +44,7 @@ class Count(AggregateFunction):
 class SumOf(AggregateFunction):
     """SUM(x), NULL where there is no value."""
 
+    accepts = "numbers"
     name = "sum"
     result: ClassVar[ResultType] = "sum"
 
@@ -97,6 +98,7 @@ class _FromMoments(AggregateFunction):
 class Variance(_FromMoments):
     """Sample variance, NULL for fewer than two values."""
 
+    accepts = "numbers"
     name = "var"
 
 
@@ -178,6 +180,7 @@ class MaxBy(_Event):
 class Product(AggregateFunction):
     """The product, as double."""
 
+    accepts = "numbers"
     name = "product"
     result = "double"
 
@@ -186,6 +189,7 @@ class Product(AggregateFunction):
 class BoolAnd(AggregateFunction):
     """True if every value is true."""
 
+    accepts = "booleans"
     name = "bool_and"
     result = "boolean"
 
@@ -194,6 +198,7 @@ class BoolAnd(AggregateFunction):
 class BoolOr(AggregateFunction):
     """True if any value is true."""
 
+    accepts = "booleans"
     name = "bool_or"
     result = "boolean"
 
@@ -202,6 +207,7 @@ class BoolOr(AggregateFunction):
 class BitAnd(AggregateFunction):
     """Bitwise and of all values."""
 
+    accepts = "integers"
     name = "bit_and"
 
 
@@ -209,6 +215,7 @@ class BitAnd(AggregateFunction):
 class BitOr(AggregateFunction):
     """Bitwise or of all values."""
 
+    accepts = "integers"
     name = "bit_or"
 
 
@@ -216,6 +223,7 @@ class BitOr(AggregateFunction):
 class BitXor(AggregateFunction):
     """Bitwise exclusive or of all values, NULL where there is none."""
 
+    accepts = "integers"
     name = "bit_xor"
 
     def partials(self, args: tuple[str, ...]) -> tuple[Partial, ...]:
@@ -277,6 +285,7 @@ class _AtRank(AggregateFunction):
 class ApproxPercentile(_AtRank):
     """A percentile within 1 % of its value, from a small sketch."""
 
+    accepts = "numbers"
     name = "approx_percentile"
     relative_error = QUANTILE_RELATIVE_ERROR
 
@@ -308,6 +317,7 @@ class Percentile(_AtRank):
 class Median(AggregateFunction):
     """The exact median."""
 
+    accepts = "numbers"
     name = "median"
     result = "double"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from statistics import median
 from time import perf_counter
@@ -33,8 +34,9 @@ from weft.bench.frame import (
 # A shorter measurement is mostly the clock and the call; such a runner is called several times.
 _LEAST_SECONDS = 0.01
 _MOST_CALLS = 10_000
-# A round takes the least of a few measurements, if they are short: other processes only add time.
-_ROUND_SECONDS = 0.1
+# A short round is the least of a few measurements, the same number for all contenders: what
+# another process adds is in some of them only.
+_ROUND_SECONDS = 0.5
 _MOST_REPEATS = 5
 # glibc: the size from which a block is mapped on its own, and the free memory kept at the top.
 _MALLOC_SWITCHES = {"mmap_threshold": (-3, 1 << 30), "trim_threshold": (-1, (1 << 31) - 1)}
@@ -62,7 +64,7 @@ def keep_freed_memory() -> bool:
     It gives large blocks back at once, and mapping a fresh array of 40 MB takes longer than many
     a contender needs to fill it. With a warm heap all contenders are timed by what they do.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return False
     return all(mallopt(switch, most) == 1 for switch, most in _MALLOC_SWITCHES.values())
@@ -104,19 +106,24 @@ def _time_case(race: Race, case: Case, present: list[str]) -> tuple[Rounds, tupl
     inputs = race.inputs(**case.arguments)
     expected = race.expected(inputs)
     runners = {name: race.contenders[name].start(inputs) for name in present}
-    efforts: dict[str, _Effort] = {}
+    calls: dict[str, int] = {}
+    round_seconds = 0.0
     for name, runner in runners.items():
         if difference := race.same(expected, runner()):
             return {}, (f"{name}, {case.label}: {difference}",)
-        efforts[name] = _Effort.for_runner(runner)
+        seconds = max(_timed(runner, 1)[0], 1e-9)
+        calls[name] = min(max(1, round(_LEAST_SECONDS / seconds)), _MOST_CALLS)
+        round_seconds += calls[name] * seconds
+    repeats = min(max(1, round(_ROUND_SECONDS / round_seconds)), _MOST_REPEATS)
     rounds: dict[str, list[float]] = {name: [] for name in present}
     answers: dict[str, Any] = {}
     for number in range(race.rounds):
         # Each round starts with another contender, so that no one always follows the same one.
         turn = number % len(present)
         for name in present[turn:] + present[:turn]:
-            seconds, answers[name] = efforts[name].measure(runners[name])
-            rounds[name].append(seconds)
+            measured = [_timed(runners[name], calls[name]) for _ in range(repeats)]
+            rounds[name].append(min(seconds for seconds, _ in measured))
+            answers[name] = measured[-1][1]
     # A runner that spoils its inputs is right the first time only.
     wrong = tuple(
         f"{name}, {case.label}, after {race.rounds} rounds: {difference}"
@@ -124,25 +131,6 @@ def _time_case(race: Race, case: Case, present: list[str]) -> tuple[Rounds, tupl
         if (difference := race.same(expected, answer))
     )
     return rounds, wrong
-
-
-@dataclass(frozen=True, slots=True)
-class _Effort:
-    """How one round measures a runner: the least of `repeats` means over `calls`."""
-
-    calls: int
-    repeats: int
-
-    @classmethod
-    def for_runner(cls, runner: Runner) -> _Effort:
-        seconds = max(_timed(runner, 1)[0], 1e-9)
-        calls = min(max(1, round(_LEAST_SECONDS / seconds)), _MOST_CALLS)
-        repeats = min(max(1, round(_ROUND_SECONDS / (calls * seconds))), _MOST_REPEATS)
-        return cls(calls, repeats)
-
-    def measure(self, runner: Runner) -> tuple[float, Any]:
-        measured = [_timed(runner, self.calls) for _ in range(self.repeats)]
-        return min(seconds for seconds, _ in measured), measured[-1][1]
 
 
 def _timed(runner: Runner, calls: int) -> tuple[float, Any]:

@@ -65,30 +65,36 @@ def time_type(source: pa.DataType, name: str) -> pa.DataType:
 
 
 def call_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
-    """Return the type of an aggregate's result."""
-    kind = call.aggregate.result
+    """Return the type of an aggregate's result, or say why the function cannot take its input."""
+    first = expression_type(call.args[0], source) if call.args else pa.int64()
+    _check_input(call, first)
     fixed: dict[str, pa.DataType] = {
         "long": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),
+        "any": pa.null(),
+        "same": first,
     }
+    kind = call.aggregate.result
     if kind in fixed:
         return fixed[kind]
-    first = expression_type(call.args[0], source) if call.args else pa.int64()
-    if kind == "same":
-        return first
-    if kind == "any":
-        return pa.null()
     if pa.types.is_decimal(first):
         more = 10 if kind == "sum" else 4
         scale = first.scale if kind == "sum" else min(first.scale + 4, 38)
         return pa.decimal128(min(first.precision + more, 38), scale)
-    if not (pa.types.is_integer(first) or pa.types.is_floating(first) or pa.types.is_null(first)):
-        raise QueryError(
-            f"{call} cannot be computed: {call.args[0]} is of type {first}",
-            hint=f"{call.function} needs numbers; cast the column, or use count or max",
-        )
     return pa.int64() if kind == "sum" and pa.types.is_integer(first) else pa.float64()
+
+
+def _check_input(call: AggregateCall, given: pa.DataType) -> None:
+    integer, boolean = pa.types.is_integer(given), pa.types.is_boolean(given)
+    number = integer or pa.types.is_floating(given) or pa.types.is_decimal(given)
+    fits = {"anything": True, "numbers": number, "integers": integer, "booleans": boolean}
+    needed = call.aggregate.accepts
+    if not fits[needed] and not pa.types.is_null(given):
+        raise QueryError(
+            f"{call} cannot be computed: {call.args[0]} is of type {given}",
+            hint=f"{call.function} needs {needed}; cast the column, or use another aggregate",
+        )
 
 
 def expression_type(text: str, source: pa.Schema) -> pa.DataType:

@@ -30,8 +30,9 @@ def _digest_of_sources() -> str:
 _DIGEST = _digest_of_sources()
 
 # Kernels only borrow arrays. Without reference counts, which are atomic and taken on every call,
-# one slide of DABA takes 30 ns and not 300.
-_BORROWING: dict[str, Any] = {"_nrt": False}
+# one slide of DABA takes 30 ns and not 300. Nobody calls a kernel from C, and that
+# entry takes time to compile.
+_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -41,15 +42,11 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     specialisation, so the combine is inlined and each operation has its own machine code. A
     kernel works in arrays that it is given; it can neither allocate one nor return a view.
 
-    >>> @kernel
-    ... def twice(x: int) -> int:
-    ...     return 2 * x
-    >>> twice(21)
-    42
+    >>> from weft.kernels import naive
+    >>> from weft.kernels.operations import COUNT
+    >>> naive.size(naive.new(COUNT, capacity=4), 0)
+    0
     """
-    # What only kernels call (a name with an underscore) needs no entry from Python; making one is
-    # a fifth of the time that compiling takes.
-    entry = {"no_cpython_wrapper": function.__name__.startswith("_"), "no_cfunc_wrapper": True}
     function.__qualname__ = f"{function.__qualname__}_{_DIGEST}"
-    compiled: Callable[Parameters, Result] = njit(cache=True, **_BORROWING, **entry)(function)
+    compiled: Callable[Parameters, Result] = njit(**_OPTIONS)(function)
     return compiled

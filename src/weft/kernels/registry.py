@@ -122,12 +122,13 @@ class Kernel:
 
     def size(self, state: State, key: int = 0) -> int:
         """Count the partials in the window of `key`."""
+        _check_key(state, key)
         return int(self._module.size(state, key))
 
     def insert(self, state: State, value: Partial, key: int = 0) -> State:
         """Add the newest partial; trees grow, rings refuse when they are full."""
         state = self._with_room(state, key)
-        with self._refusals():
+        with self._refusals(state, key):
             self._module.insert(self._algebra, state, key, self._partial(value))
         return state
 
@@ -135,21 +136,21 @@ class Kernel:
         """Add a partial anywhere in time; only `fiba` takes events out of order."""
         self._require("insert_at", "inserts out of order")
         state = self._with_room(state, key)
-        with self._refusals():
+        with self._refusals(state, key):
             fiba.insert_at(self._algebra, state, key, time, self._partial(value))
         return state
 
     def evict(self, state: State, key: int = 0) -> State:
         """Remove the oldest partial."""
         self._require_held(state, 1, key)
-        with self._refusals():
+        with self._refusals(state, key):
             self._module.evict(self._algebra, state, key)
         return self._shrunk(state)
 
     def bulk_evict(self, state: State, count: int, key: int = 0) -> State:
         """Remove the oldest `count` partials, at once where the technique can."""
         self._require_held(state, count, key)
-        with self._refusals():
+        with self._refusals(state, key):
             if hasattr(self._module, "bulk_evict"):
                 self._module.bulk_evict(self._algebra, state, key, count)
             else:
@@ -157,21 +158,35 @@ class Kernel:
                     self._module.evict(self._algebra, state, key)
         return self._shrunk(state)
 
+    def evict_before(self, state: State, time: int, key: int = 0) -> State:
+        """Remove every partial older than `time`; only `fiba` knows times."""
+        self._require("evict_before", "evicts by time")
+        with self._refusals(state, key):
+            fiba.evict_before(self._algebra, state, key, time)
+        return state
+
     def query(self, state: State, key: int = 0) -> Partial:
         """Combine the whole window; the identity when it is empty."""
-        with self._refusals():
+        with self._refusals(state, key):
             return self._module.query(self._algebra, state, key)
 
     def query_last(self, state: State, count: int, key: int = 0) -> Partial:
         """Combine the newest `count` partials, or all when there are fewer."""
         self._require("query_last", "answers ranges within the window")
-        with self._refusals():
+        if count < 0:
+            raise DataError(f"there is no range of {count} partials", hint="use 0 or more")
+        with self._refusals(state, key):
             return self._module.query_last(self._algebra, state, key, count)
 
     def query_range(self, state: State, first: int, stop: int, key: int = 0) -> Partial:
         """Combine the partials `first` up to `stop`, counted from the oldest; `fiba`: times."""
         self._require("query_range", "answers any range within the window")
-        with self._refusals():
+        if self._module is not fiba and not 0 <= first <= stop <= self.size(state, key):
+            raise DataError(
+                f"the window holds {self.size(state, key)} partials, not {first} up to {stop}",
+                hint="count from the oldest, which is 0",
+            )
+        with self._refusals(state, key):
             return self._module.query_range(self._algebra, state, key, first, stop)
 
     def slide(
@@ -191,7 +206,7 @@ class Kernel:
                 f"{self.operation.name} cannot answer into these columns",
                 hint="pass arrays of the same types and length as the values",
             )
-        with self._refusals():
+        with self._refusals(state, key):
             self._module.slide(self._algebra, state, key, given, n, out)
         return out
 
@@ -208,7 +223,7 @@ class Kernel:
             state = self.new(int(spans.max()), counts=counts)
         given, state = self.operation.as_columns(values), self._state_for(int(spans.max()), state)
         out = _like(given, len(spans))
-        with self._refusals():
+        with self._refusals(state, key):
             self._module.slide_ranges(self._algebra, state, key, given, spans[order], out)
         return _by_range(out, np.argsort(order, kind="stable"))
 
@@ -224,7 +239,7 @@ class Kernel:
                 hint="number the keys from 0",
             )
         out = _like(given)
-        with self._refusals():
+        with self._refusals(state, 0):
             self._module.slide_keyed(self._algebra, state, codes, given, n, out)
         return out
 
@@ -294,7 +309,8 @@ class Kernel:
             )
 
     @contextmanager
-    def _refusals(self) -> Iterator[None]:
+    def _refusals(self, state: State, key: int) -> Iterator[None]:
+        _check_key(state, key)
         try:
             # With numba switched off numpy would warn about what the operation itself refuses.
             with np.errstate(over="ignore"):
@@ -308,6 +324,15 @@ class Kernel:
             raise DataError(
                 "the window was not made for this range", hint="give it to new() in `counts`"
             ) from None
+
+
+def _check_key(state: State, key: int) -> None:
+    # Kernels do not check indices: a wrong key would write into foreign memory.
+    if not 0 <= key < len(state.at):
+        raise DataError(
+            f"there is no key {key}: the windows are for {len(state.at)} keys",
+            hint="number the keys from 0",
+        )
 
 
 def _layout(columns: Columns) -> Any:

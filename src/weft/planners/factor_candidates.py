@@ -16,7 +16,7 @@ What remains open is the range:
 from __future__ import annotations
 
 from functools import cache
-from math import gcd
+from math import gcd, sqrt
 from typing import TYPE_CHECKING, Literal
 
 from weft.window.periodic import PeriodicWindow
@@ -30,7 +30,7 @@ Relation = Literal["covered", "tiled", "reused"]
 Family = tuple[int, int, int]
 
 # A closure grows with the number of distinct gcds, in practice a few dozen; coprime-looking
-# inputs could double it with every window. The families that serve few windows are given up.
+# inputs could double it with every window. Families of few windows and fine slides are given up.
 _FAMILY_LIMIT = 128
 # Of a range with very many divisors, as many are tried, evenly spread.
 _DIVISOR_LIMIT = 12
@@ -67,7 +67,6 @@ def factor_candidates(
     return tuple(PeriodicWindow(*parts) for parts in coarsest_first)
 
 
-SCORE=lambda f,c: c
 def _closure(
     seeds: Sequence[Family], meet: Callable[[Family, Family], Family]
 ) -> dict[Family, None]:
@@ -80,7 +79,7 @@ def _closure(
             served[common] = max(served.get(common, 0), count + 1)
         served.setdefault(seed, 1)
         if len(served) > 2 * _FAMILY_LIMIT:
-            ranked = sorted(served, key=lambda f: (-SCORE(f,served[f]), f))
+            ranked = sorted(served, key=lambda f: (-served[f] * sqrt(f[0]), f))
             served = {family: served[family] for family in ranked[:_FAMILY_LIMIT]}
     return dict.fromkeys((*served, *seeds))
 

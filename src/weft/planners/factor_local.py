@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Costs closer than this, relatively, are the same cost summed in another order.
 SAME = 1e-12
+# Pairs of factors worth trying to swap; with more of them the time is better spent elsewhere.
+_SWAP_LIMIT = 10_000
 
 
 def local_search(
@@ -45,10 +47,15 @@ def _descend(graph: SharingGraph, start: Set[int]) -> tuple[float, frozenset[int
     chosen = set(start)
     total, price = graph.settle(chosen)
     while True:
-        gain, factor = _best_removal(graph, chosen, price)
-        if gain >= 0:
-            # A factor that saves nothing goes too: it only gets in the way of better ones.
-            chosen.remove(factor)
+        gains = _removal_gains(graph, chosen, price)
+        # A factor that nobody reads gains its whole price; all of those can go at once.
+        useless = {factor for factor, gain in gains.items() if gain >= price[factor]}
+        least_useful = max(gains, key=lambda f: (gains[f], -f), default=EVENTS)
+        if useless:
+            chosen -= useless
+        elif gains and gains[least_useful] >= 0:
+            # One that saves nothing goes too: it only gets in the way of better ones.
+            chosen.remove(least_useful)
         else:
             gain, factor = _best_addition(graph, chosen, price)
             if gain > total * SAME:
@@ -58,10 +65,10 @@ def _descend(graph: SharingGraph, start: Set[int]) -> tuple[float, frozenset[int
         total, price = graph.settle(chosen)
 
 
-def _best_removal(
+def _removal_gains(
     graph: SharingGraph, chosen: Set[int], price: Sequence[float]
-) -> tuple[float, int]:
-    """Find the factor whose removal lowers the cost most (or raises it least), and by how much."""
+) -> dict[int, float]:
+    """Tell by how much the removal of each factor lowers the cost (or raises it, if negative)."""
     gains = {factor: price[factor] for factor in sorted(chosen)}
     for v in (*range(graph.wanted_count), *gains):
         feeder = EVENTS
@@ -72,10 +79,7 @@ def _best_removal(
                 if feeder != EVENTS:
                     gains[feeder] -= cost - price[v]
                 break
-    if not gains:
-        return float("-inf"), EVENTS
-    factor = max(gains, key=lambda f: (gains[f], -f))
-    return gains[factor], factor
+    return gains
 
 
 def _best_addition(
@@ -105,6 +109,8 @@ def _best_addition(
 
 def _swap_one(graph: SharingGraph, chosen: set[int], total: float) -> bool:
     """Replace one factor by another if that lowers the cost; tell whether it did."""
+    if len(chosen) * len(graph.candidates) > _SWAP_LIMIT:
+        return False
     for dropped in sorted(chosen):
         rest = chosen - {dropped}
         rest_total, rest_price = graph.settle(rest)

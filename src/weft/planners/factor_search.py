@@ -28,7 +28,7 @@ Effort = Literal["none", "local", "default", "exact"]
 # Random restarts, worth their time only where the proof does not get through.
 _KICKS = 4
 # Work spent on a proof: arcs looked at, over all nodes of the search tree.
-_PROOF_ARCS = 4_000
+_PROOF_ARCS = 6_000
 
 
 def search_factors(
@@ -94,7 +94,7 @@ def _choose(graph: SharingGraph, effort: Effort, seed: int) -> FactorPlan:
     chosen = local_search(graph)
     if effort == "local":
         return graph.plan(chosen, "local search", exact=False)
-    node_limit = 4 + _PROOF_ARCS // sum(map(len, graph.feeders))
+    node_limit = 1 + _PROOF_ARCS // sum(map(len, graph.feeders))
     chosen, proven = branch_and_bound(graph, chosen, node_limit=node_limit)
     if proven:
         return graph.plan(chosen, "branch and bound", exact=True)

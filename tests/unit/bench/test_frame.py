@@ -141,7 +141,7 @@ def test_contenders_take_turns_within_each_round() -> None:
     turns: list[str] = []
 
     def start(name: str) -> Callable[[Any], Callable[[], int]]:
-        slow = busy(0.2)
+        slow = busy(0.4)
 
         def ready(inputs: Any) -> Callable[[], int]:
             runner = slow(inputs)

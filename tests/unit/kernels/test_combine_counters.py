@@ -68,7 +68,7 @@ def test_two_stacks_in_the_other_order_and_on_the_worst_slide(name, n, counted_a
     assert max(insert_first) == n + 1
 
 
-@pytest.mark.parametrize("n", [4, 7, 8, 9, 13])
+@pytest.mark.parametrize("n", [4, 7, 8, 9])
 @pytest.mark.parametrize(
     ("name", "most", "base", "less"), [("daba", 8, 5, 8), ("daba_lite", 6, 4, 6)]
 )
@@ -77,7 +77,7 @@ def test_no_slide_of_daba_is_slow(name, most, base, less, n, counted_affine):
     kernel = technique(name, operation)
     even = n + n % 2
     for order in ("ei", "ie"):
-        counts = _counts(kernel, calls, n, n * (n + 1), order)
+        counts = _counts(kernel, calls, n, 2 * n * (n + 1), order)
         assert max(counts) <= most
         average = sum(counts) / len(counts)
         if n % 2 == 0 or order == "ie":

@@ -186,7 +186,7 @@ def test_several_ranges_are_promised_exactly_where_they_are_answered():
 
 def test_requests_that_cannot_be_served_say_why():
     sums, maxima = technique("two_stacks_lite", SUM_INT64), technique("daba", MAX_INT64)
-    full = sums.insert(sums.new(1), 7)
+    tree, full = technique("flat_fat", SUM_INT64), sums.insert(sums.new(1), 7)
     refusals = [
         (lambda: technique("magic", SUM_INT64), UnsupportedError, "no technique 'magic'"),
         (lambda: sums.evict(sums.new(4)), DataError, "cannot evict 1 partials: the window holds 0"),
@@ -196,6 +196,8 @@ def test_requests_that_cannot_be_served_say_why():
         (lambda: sums.slide([1], 1, out=np.empty(2)), DataError, "cannot answer into these"),
         (lambda: sums.slide([0.5], 1), DataError, "cannot take float64 values"),
         (lambda: sums.slide_keyed([3], [1], 1, full), DataError, "key codes go from 3 to 3"),
+        (lambda: sums.query(full, key=1), DataError, "there is no key 1: the windows are for 1"),
+        (lambda: sums.size(full, key=-1), DataError, "there is no key -1"),
         (lambda: sums.new(0), DataError, "a window for 0 partials and 1 keys cannot be made"),
         (lambda: sums.restore(b"zip"), DataError, "not a snapshot of a window"),
         (
@@ -219,6 +221,9 @@ def test_requests_that_cannot_be_served_say_why():
             DataError,
             "not made for this range",
         ),
+        (lambda: tree.query_range(tree.new(4), 0, 1), DataError, "holds 0 partials, not 0 up to 1"),
+        (lambda: tree.query_last(tree.new(4), -1), DataError, "no range of -1 partials"),
+        (lambda: tree.evict_before(tree.new(4), 9), UnsupportedError, "never evicts by time"),
         (lambda: OPERATIONS["moments"].as_columns([1.0]), DataError, "takes 3 columns"),
     ]
     for ask, error, words in refusals:

@@ -203,6 +203,9 @@ def test_fiba_takes_late_letters_and_lets_old_ones_go(letter, word, counted_affi
     left, inner = ([20], "c"), (([35, 40], "xe"), ([60, 70], "gh"))
     assert _tree(state, word) == ([30, 50, 80], "dxefghi", left, *inner, right)
     assert word(tree.query_range(state, 30, 51)) == "dxef"
+    state = tree.evict_before(state, 60)
+    assert word(tree.query(state)) == "ghij"
+    assert tree.size(tree.evict_before(state, 1000)) == 0
 
 
 def _product(op, values, first, stop):

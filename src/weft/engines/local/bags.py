@@ -60,9 +60,15 @@ class Bags:
         return self.offsets.nbytes + self.items.nbytes + self.counts.nbytes
 
     def take(self, rows: Rows) -> Bags:
-        """Select rows; nothing is copied but bounds."""
+        """Select rows; of ranges, nothing is copied but their bounds."""
         starts, ends = self.bounds()
-        return self._over((starts[rows], ends[rows]))
+        if self.ranges is not None:
+            return self._over((starts[rows], ends[rows]))
+        firsts = self.offsets[starts[rows]]
+        lengths = self.offsets[ends[rows]] - firsts
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        places = np.repeat(firsts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Bags(offsets, self.items[places], self.counts[places], self.size, self.coding)
 
     def over_ranges(self, starts: Int64s, ends: Int64s) -> Bags:
         """Remember the ranges."""

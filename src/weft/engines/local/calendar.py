@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft.kernels.grouping_dense import extent
 from weft.time import DAY
 
 if TYPE_CHECKING:
-    from weft.kernels.partials import Int64s
+    from weft.kernels.partials import Bools, Int64s
     from weft.window import CalendarWindow
+
+_DENSE_DAYS = 1 << 12  # so many units are walked through, events or not
 
 
 @dataclass(slots=True)
@@ -44,29 +47,31 @@ class CalendarTable:
     def _find(self, times: Int64s) -> Int64s:
         return np.searchsorted(self.starts_us, times, side="right") - 1
 
-    def _outside(self, times: Int64s, found: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _outside(self, times: Int64s, found: Int64s) -> Bools:
         if not self.starts_us.size:
             return np.ones(times.size, np.bool_)
         return (found < 0) | (times >= self.ends_us[found])
 
     def _learn(self, times: Int64s) -> None:
-        """Add the units around the distinct days of these times: few, however many the events."""
+        """Add the units around these times, day by day of those that have any."""
         known = set(zip(self.starts_us.tolist(), self.ends_us.tolist(), strict=True))
-        first = np.minimum.reduceat if times.size else None
-        days, where = np.unique(times // DAY, return_index=True)
-        for day, at in zip(days.tolist(), where.tolist(), strict=True):
-            time = max(day * DAY, -(2**62))
-            (unit,) = self.window.instances(int(times[at]))
+        for low, high in _spans(times):
+            (unit,) = self.window.instances(low)
             known.add(unit)
-            stop = (day + 1) * DAY
-            edges = [unit]
-            while edges[-1][1] < stop:
-                (unit,) = self.window.instances(edges[-1][1])
-                edges.append(unit)
-            while edges[0][0] > time:
-                (unit,) = self.window.instances(edges[0][0] - 1)
-                edges.insert(0, unit)
-            known.update(edges)
-        assert first is not None
+            while unit[1] <= high:
+                (unit,) = self.window.instances(unit[1])
+                known.add(unit)
         units = np.array(sorted(known), np.int64)
         self.starts_us, self.ends_us = units[:, 0].copy(), units[:, 1].copy()
+
+
+def _spans(times: Int64s) -> list[tuple[int, int]]:
+    """Cover the times by few spans: one if they lie close together, else one per day with any."""
+    least, greatest = extent(times)
+    if greatest - least <= _DENSE_DAYS * DAY:
+        return [(least, greatest)]
+    ordered = np.sort(times)
+    days = ordered // DAY
+    firsts = np.flatnonzero(np.diff(days, prepend=days[0] - 1))
+    lasts = np.append(firsts[1:], days.size) - 1
+    return list(zip(ordered[firsts].tolist(), ordered[lasts].tolist(), strict=True))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from weft.aggregates import Laws, Monoid
 from weft.engines.local.coding import Coding, united
 from weft.kernels.operations import COUNT
 from weft.kernels.partials import Partials
@@ -22,7 +23,6 @@ from weft.kernels.ranges import aggregate_ranges
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.aggregates import Monoid
     from weft.kernels.partials import Bools, Int64s
 
 Rows = npt.NDArray[Any]  # positions, or a mask
@@ -46,6 +46,10 @@ class Held(Protocol):
 
     def joined(self: Self, others: Sequence[Self]) -> Self:
         """Put the rows of others after one's own."""
+        ...
+
+    def settled(self: Self) -> Self:
+        """Do what was put off, so that the rows stand for themselves."""
         ...
 
     @property
@@ -92,6 +96,10 @@ class KernelPartials:
     def over_ranges(self, starts: Int64s, ends: Int64s) -> KernelPartials:
         """Combine rows."""
         return KernelPartials(self.partials.over_ranges(starts, ends), self.codings)
+
+    def settled(self) -> KernelPartials:
+        """Nothing is put off here."""
+        return self
 
     def joined(self, others: Sequence[KernelPartials]) -> KernelPartials:
         """Bring the codings together, then the rows."""
@@ -152,6 +160,10 @@ class LimbSums:
         added = tuple(aggregate_ranges(limb, starts, ends, COUNT) for limb in sums.limbs)
         return LimbSums(added, self.scale)
 
+    def settled(self) -> LimbSums:
+        """Nothing is put off here."""
+        return self
+
     def joined(self, others: Sequence[LimbSums]) -> LimbSums:
         """Use as many limbs as the widest part."""
         parts = [self, *others]
@@ -165,6 +177,34 @@ class LimbSums:
         if len(self.limbs) > 1:
             return self
         return LimbSums((self.limbs[0] & 0xFFFFFFFF, self.limbs[0] >> 32), self.scale)
+
+
+class InTimeOrder(Monoid):
+    """A user's aggregate that does not commute: events are kept, and folded when it is read.
+
+    Batches may bring the events of one slice in any order, and only their times tell it.
+    """
+
+    laws = Laws()
+    identity: tuple[Any, ...] = ()
+
+    def __init__(self, inner: Monoid) -> None:
+        self.inner = inner
+
+    def lift(self, args: tuple[Any, ...], time_us: int) -> Any:
+        """Remember the time."""
+        return ((time_us, self.inner.lift(args, time_us)),)
+
+    def combine(self, a: Any, b: Any) -> Any:
+        """Keep both, in the order of arrival."""
+        return a + b
+
+    def finish(self, partial: Any) -> Any:
+        """Fold in the order of time."""
+        total = self.inner.identity
+        for _, lifted in sorted(partial, key=lambda timed: timed[0]):
+            total = self.inner.combine(total, lifted)
+        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,6 +225,12 @@ class ObjectPartials:
         """The memory of the references; that of the objects is not known."""
         return self.objects.nbytes
 
+    def finished(self) -> list[Any]:
+        """Return the partials as the user's own `lower` takes them."""
+        if isinstance(self.monoid, InTimeOrder):
+            return [self.monoid.finish(partial) for partial in self.objects]
+        return list(self.objects)
+
     def take(self, rows: Rows) -> ObjectPartials:
         """Select rows."""
         return ObjectPartials(self.monoid, self.objects[rows])
@@ -198,6 +244,10 @@ class ObjectPartials:
                 total = self.monoid.combine(total, partial)
             out[i] = total
         return ObjectPartials(self.monoid, out)
+
+    def settled(self) -> ObjectPartials:
+        """Nothing is put off here."""
+        return self
 
     def joined(self, others: Sequence[ObjectPartials]) -> ObjectPartials:
         """Put the objects one after the other."""

@@ -30,7 +30,7 @@ from weft.engines.local.coding import (
     sortable,
 )
 from weft.engines.local.hashing import hashes
-from weft.engines.local.held import Held, KernelPartials, LimbSums, ObjectPartials
+from weft.engines.local.held import Held, InTimeOrder, KernelPartials, LimbSums, ObjectPartials
 from weft.errors import DataError
 from weft.kernels.arrow_columns import column_of, validity
 from weft.kernels.grouping import Column, Request
@@ -63,7 +63,7 @@ class Lifted:
         return self.finish(tuple(lift_rows(request, times_us) for request in self.requests))
 
 
-def lift(partial: Partial, arguments: Arguments) -> Lifted:
+def lift(partial: Partial, arguments: Arguments, times_us: Int64s) -> Lifted:
     """Prepare a partial over the argument columns of a batch."""
     kind = partial.kind
     if kind == "sum":
@@ -74,7 +74,7 @@ def lift(partial: Partial, arguments: Arguments) -> Lifted:
         return _of_rows(_BAGS[kind](arguments[0]))
     if kind in KINDS:
         return _lift_plain(cast("PartialKind", kind), arguments)
-    return _of_rows(_lift_objects(partial, arguments))
+    return _of_rows(_lift_objects(partial, arguments, times_us))
 
 
 def _of_rows(rows: Held) -> Lifted:
@@ -216,12 +216,15 @@ _BAGS: dict[str, Callable[[Array], Bags]] = {
 }
 
 
-def _lift_objects(partial: Partial, arguments: Arguments) -> ObjectPartials:
+def _lift_objects(partial: Partial, arguments: Arguments, times_us: Int64s) -> ObjectPartials:
     """Call the user's own lift on each event, with plain Python values."""
     monoid = partial.monoid
-    objects = np.empty(len(arguments[0]), object)
-    for i, values in enumerate(zip(*(a.to_pylist() for a in arguments), strict=True)):
-        objects[i] = monoid.lift(values, 0)
+    if not monoid.laws.commutative:
+        monoid = InTimeOrder(monoid)
+    objects = np.empty(times_us.size, object)
+    values = zip(*(a.to_pylist() for a in arguments), strict=True)
+    for i, (args, time) in enumerate(zip(values, times_us.tolist(), strict=True)):
+        objects[i] = monoid.lift(args, time)
     return ObjectPartials(monoid, objects)
 
 

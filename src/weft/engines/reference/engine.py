@@ -36,16 +36,16 @@ class ReferenceEngine:
 
     def run(self, plan: Plan, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Interpret the plan, node by node."""
+        schemas = {q.name: result_schema(q, sources[q.source].schema) for q in plan.queries}
         results = Interpreter(plan, _rows(sources)).run()
-        return {q.name: _table(q, results[q.name], sources[q.source]) for q in plan.queries}
+        return {name: _table(schema, results[name]) for name, schema in schemas.items()}
 
     def answer(self, workload: Workload, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Evaluate every query directly, without any plan: the oracle."""
+        queries = list(_single(workload.queries))
+        schemas = {q.name: result_schema(q, sources[q.source].schema) for q in queries}
         rows = _rows(sources)
-        return {
-            query.name: _table(query, evaluate(query, rows[query.source]), sources[query.source])
-            for query in _single(workload.queries)
-        }
+        return {q.name: _table(schemas[q.name], evaluate(q, rows[q.source])) for q in queries}
 
 
 def _single(queries: Sequence[AnyQuery]) -> Iterator[Query]:
@@ -67,8 +67,7 @@ def _with_exact_times(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields), safe=False)
 
 
-def _table(query: Query, rows: list[ResultRow], source: pa.Table) -> pa.Table:
-    schema = result_schema(query, source.schema)
+def _table(schema: pa.Schema, rows: list[ResultRow]) -> pa.Table:
     columns: list[list[Any]] = [[] for _ in schema]
     for row in rows:
         bounds = (row.label, instant(row.start_us), instant(row.end_us))

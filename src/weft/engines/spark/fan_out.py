@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NODE, START = "node", "start"
-_FEEDER, _INSTANCE = "feeder", "instance"
+FEEDER = "feeder"
+_INSTANCE = "instance"
 
 
 def constant(value: Any, type: str) -> Column:
@@ -64,7 +65,7 @@ def fan_out(
 ) -> DataFrame:
     """Copy each row to the instances it belongs to: columns `kept`, `node` and `start`.
 
-    `readings` are listed by the node that a row comes from. The instances of some nodes follow no
+    `readings` are listed by the node that a row comes from, which `feeder` tells. The instances of some nodes follow no
     period; `special` has their start, as an expression over the row's own start.
     """
     listed = [reading for found in readings.values() for reading in found]
@@ -75,10 +76,9 @@ def fan_out(
     if len(listed) > 1:
         types = ", ".join([f"{NODE}: int", *(f"{p}: bigint" for p in varying)])
         table = _table(readings, varying, f"array<struct<{types}>>")
-        feeder = [] if len(readings) == 1 else [F.col(NODE).alias(_FEEDER)]
-        rows = rows.select(*kept, START, *feeder).select("*", F.inline(table))
+        rows = rows.select("*", F.inline(table))
     else:
-        rows = rows.select(*kept, START, F.lit(listed[0].node).alias(NODE))
+        rows = rows.select("*", F.lit(listed[0].node).alias(NODE))
     parameters = {p: fixed.get(p, F.col(p)) for p in _PARAMETERS}
     return _starts(rows, kept, listed, parameters, special)
 
@@ -94,7 +94,7 @@ def _table(
         return constant([line(r) for r in only], type)
     first, last = min(readings), max(readings)
     lines = [[line(r) for r in readings.get(node, ())] for node in range(first, last + 1)]
-    return F.get(constant(lines, f"array<{type}>"), F.col(_FEEDER) - first)
+    return F.get(constant(lines, f"array<{type}>"), F.col(FEEDER) - first)
 
 
 def _starts(

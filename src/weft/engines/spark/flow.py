@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from weft.engines.spark.events import TIME, Events
-from weft.engines.spark.fan_out import NODE, START, Reading, constant, fan_out
+from weft.engines.spark.fan_out import FEEDER, NODE, START, Reading, constant, fan_out
 from weft.engines.spark.partials import Aggregation, NativePartial, SpreadPartial
 from weft.engines.spark.readings import Place, Shape, places_of, reading_of, special_start
+from weft.engines.spark.scopes import nodes_under
 from weft.plan import Node, Roll, Scan, Slice
 
 if TYPE_CHECKING:
@@ -46,23 +47,22 @@ class Flow:
     events: Events
     frame: DataFrame
     branch: Branch
-    nodes: tuple[Node, ...]  # of the whole scope
     numbers: Mapping[Shape, int]  # the windows of the scope
     natives: Mapping[Partial, NativePartial]
     names: Mapping[Partial, str]
     with_last: bool  # keep the time of the last event, which ends a session
 
     @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All that this branch is computed from, inputs first."""
+        return nodes_under(self.branch.rolls)
+
+    @cached_property
     def levels(self) -> dict[Slice | Roll, int]:
-        """The nodes this branch is computed from, inputs first, and how deep each lies."""
-        wanted: set[Node] = set(self.branch.rolls)
-        for node in reversed(self.nodes):
-            if node in wanted:
-                wanted.update(node.inputs)
+        """How far above the events every node lies."""
         found: dict[Node, int] = {}
         for node in self.nodes:
-            if node in wanted:
-                found[node] = max((found[i] + 1 for i in node.inputs), default=0)
+            found[node] = max((found[i] + 1 for i in node.inputs), default=0)
         return {n: level for n, level in found.items() if isinstance(n, Slice | Roll)}
 
     @cached_property
@@ -126,7 +126,8 @@ class Flow:
             elif own < level and self._needed_after(node, level):
                 for place in places_of(node):
                     readings.setdefault(self.ids[place], []).append(Reading(self.ids[place]))
-        return fan_out(rows, (*self._keys, *self._columns), readings, self._special(pairs))
+        fed = rows.withColumnRenamed(NODE, FEEDER)
+        return fan_out(fed, (*self._keys, *self._columns), readings, self._special(pairs))
 
     def _needed_after(self, node: Slice | Roll, level: int) -> bool:
         if node in self.branch.rolls:

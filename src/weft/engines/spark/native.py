@@ -6,7 +6,7 @@ constant table and aggregated again. Techniques of the plan all become this fold
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,11 @@ from weft.window import (
     PunctuatedWindow,
     SessionWindow,
     UserWindow,
+    Window,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -137,7 +138,6 @@ class _Compilation:
                 self.events,
                 frame,
                 branch,
-                self.scope.nodes,
                 self._windows,
                 self._natives,
                 self._names,
@@ -153,18 +153,24 @@ class _Compilation:
 
     def _branches(self, rolls: Sequence[Roll]) -> list[Branch]:
         """Split by how partials are aggregated, so that what Spark can hash is not sorted."""
-        holistic = {r.window for r in rolls if any(p.kind == _VALUES for p in r.partials)}
-        fed = {feeder for node in self.scope.nodes for feeder in node.inputs if node != feeder}
+        holistic = {r.window for r in rolls if _has(r, (_VALUES,))}
         read = {f for node in self.scope.nodes if isinstance(node, Roll) for f in node.inputs}
-        assert fed >= read
-        plain: list[Roll] = []
-        slow: list[Roll] = []
+        quick: list[Roll] = []
+        slow: dict[Window, Roll] = {}
         for roll in rolls:
-            alone = isinstance(roll.feeder, Scan) and roll not in read
-            (slow if roll.window in holistic and alone else plain).append(roll)
+            if roll.window in holistic and isinstance(roll.feeder, Scan) and roll not in read:
+                # Both read all events of the window: they may as well read them together.
+                before = slow.get(roll.window, roll).partials
+                both = tuple(dict.fromkeys((*before, *roll.partials)))
+                slow[roll.window] = replace(roll, partials=both)
+            else:
+                quick.append(roll)
         found = [
             Branch(tuple(r for r in group if _has(r, kinds)), _partials(group, kinds))
-            for group, kinds in ((plain, PARTIALS), (slow, {*PARTIALS, _VALUES}))
+            for group, kinds in (
+                (quick, tuple(PARTIALS)),
+                (tuple(slow.values()), (*PARTIALS, _VALUES)),
+            )
         ]
         spread = {p: None for r in rolls for p in r.partials if p.kind in SPREAD}
         found += [
@@ -185,10 +191,10 @@ class _Compilation:
         return rows.groupBy(*by).agg(*picked)
 
 
-def _has(roll: Roll, kinds: object) -> bool:
-    return any(p.kind in kinds for p in roll.partials)  # type: ignore[operator]
+def _has(roll: Roll, kinds: Collection[str]) -> bool:
+    return any(p.kind in kinds for p in roll.partials)
 
 
-def _partials(rolls: Sequence[Roll], kinds: object) -> tuple[Partial, ...]:
-    found = (p for roll in rolls for p in roll.partials if p.kind in kinds)  # type: ignore[operator]
+def _partials(rolls: Sequence[Roll], kinds: Collection[str]) -> tuple[Partial, ...]:
+    found = (p for roll in rolls for p in roll.partials if p.kind in kinds)
     return tuple(dict.fromkeys(found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from weft.aggregates import Partial
 from weft.plan import Emit, Join, Node, Plan, Roll, Scan
@@ -12,6 +12,8 @@ from weft.plan.nodes import topological
 from weft.query import Keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
     from weft.engines.base import Unsupported
@@ -66,6 +68,11 @@ class Strategy(Protocol):
     def compile(self, scope: PlannedScope, source: DataFrame) -> dict[str, DataFrame]:
         """Return a lazy DataFrame for each query of the scope."""
         ...
+
+
+def nodes_under(rolls: Iterable[Roll]) -> tuple[Node, ...]:
+    """List these windows and all they are computed from, inputs first."""
+    return topological(cast("tuple[Emit, ...]", tuple(rolls)))
 
 
 def scan_under(node: Node) -> Scan:

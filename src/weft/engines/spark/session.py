@@ -53,7 +53,8 @@ def local_session(
     if "SPARK_REMOTE" not in os.environ:
         session.sparkContext.setLogLevel("OFF")
     # PySpark logs every error it raises, and raises it as well: once is enough.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return session
 
 

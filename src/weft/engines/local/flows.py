@@ -1,0 +1,137 @@
+"""Partials in motion: rows sorted by (key, start), from events to slices and from runs to one.
+
+A flow is what a Slice or a Roll of the plan gives: for every key and slice (or instance) that has
+events, one row of partials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.engines.local.held import Held, concat
+from weft.engines.local.lifting import lift
+from weft.kernels.grouping import Request, slice_events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weft.aggregates import Partial
+    from weft.engines.local.events import Events
+    from weft.kernels.partials import Int64s
+    from weft.kernels.slicing import Slices
+
+Keyed = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """Rows of partials, sorted by (key, start); slices have no ends, instances do."""
+
+    keys: Keyed
+    starts_us: Int64s
+    ends_us: Int64s | None
+    partials: Mapping[Partial, Held]
+
+    def __len__(self) -> int:
+        return self.keys.size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of keys, times and partials."""
+        held = sum(partials.nbytes for partials in self.partials.values())
+        return self.keys.nbytes + self.starts_us.nbytes + held
+
+    def take(self, rows: npt.NDArray[Any]) -> Flow:
+        """Select rows."""
+        ends = None if self.ends_us is None else self.ends_us[rows]
+        partials = {p: held.take(rows) for p, held in self.partials.items()}
+        return Flow(self.keys[rows], self.starts_us[rows], ends, partials)
+
+    def over_ranges(
+        self,
+        starts: Int64s,
+        ends: Int64s,
+        starts_us: Int64s,
+        ends_us: Int64s | None,
+        wanted: Sequence[Partial],
+    ) -> Flow:
+        """Combine neighbouring rows of one key into rows with these bounds."""
+        partials = {p: self.partials[p].over_ranges(starts, ends) for p in wanted}
+        return Flow(self.keys[starts], starts_us, ends_us, partials)
+
+
+def runs_of_equals(*columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
+    """Find the runs of neighbouring rows that are equal in all columns.
+
+    >>> [bounds.tolist() for bounds in runs_of_equals(np.array([1, 1, 2]), np.array([0, 0, 0]))]
+    [[0, 2], [2, 3]]
+    """
+    rows = columns[0].size
+    if not rows:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    differs = np.zeros(rows - 1, np.bool_)
+    for column in columns:
+        differs |= column[1:] != column[:-1]
+    starts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(differs) + 1])
+    return starts, np.append(starts[1:], rows)
+
+
+def slice_batch(
+    events: Events, slices: Slices, partials: Sequence[Partial], threads: int
+) -> Flow:
+    """Fold a batch of events into one row per (key, slice), for all partials together."""
+    lifted = {p: lift(p, tuple(map(events.timed.argument, p.args)), events.times_us) for p in partials}
+    requests = [request for one in lifted.values() for request in one.requests]
+    times, keys = events.times_us, events.keys
+    asked = requests or [Request("count_rows")]
+    batch = slice_events(times, keys, slices, asked, threads=threads)
+    found: dict[Partial, Held] = {}
+    at = 0
+    by_rows = {p: one.rows for p, one in lifted.items() if one.rows is not None}
+    order, starts, ends = _grouped(events, slices) if by_rows else (None, None, None)
+    for partial, one in lifted.items():
+        if one.rows is None:
+            found[partial] = one.finish(batch.partials[at : at + len(one.requests)])
+            at += len(one.requests)
+        else:
+            assert order is not None
+            assert starts is not None
+            assert ends is not None
+            found[partial] = one.rows.take(order).over_ranges(starts, ends).settled()
+    return Flow(batch.keys, slices.bounds(batch.ordinals)[0], None, found)
+
+
+def _grouped(
+    events: Events, slices: Slices
+) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+    """Order events by (key, time), ties by arrival, and find the runs that are slices."""
+    order = np.lexsort((events.times_us, events.keys))
+    ordinals = slices.slice_of(events.times_us)
+    return order, *runs_of_equals(events.keys[order], ordinals[order])
+
+
+def merged(runs: Sequence[Flow]) -> Flow:
+    """Bring runs of slices together: equal (key, slice) rows become one, older runs first.
+
+    >>> empty = Flow(np.array([1]), np.array([5]), None, {})
+    >>> both = merged([empty, Flow(np.array([0, 1]), np.array([5, 5]), None, {})])
+    >>> both.keys.tolist(), both.starts_us.tolist()
+    ([0, 1], [5, 5])
+    """
+    if len(runs) == 1:
+        return runs[0]
+    keys = np.concatenate([run.keys for run in runs])
+    starts_us = np.concatenate([run.starts_us for run in runs])
+    partials = {p: concat([run.partials[p] for run in runs]) for p in runs[0].partials}
+    order = np.lexsort((starts_us, keys))
+    both = Flow(keys, starts_us, None, partials).take(order)
+    starts, ends = runs_of_equals(both.keys, both.starts_us)
+    if starts.size == len(both):
+        return both
+    combined = both.over_ranges(starts, ends, both.starts_us[starts], None, list(partials))
+    settled = {p: held.settled() for p, held in combined.partials.items()}
+    return Flow(combined.keys, combined.starts_us, None, settled)

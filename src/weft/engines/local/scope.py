@@ -1,0 +1,145 @@
+"""The timed part of a plan under one scan and one set of keys: which slices are kept, who reads them.
+
+A Roll over events is evaluated by slicing at the window's own edges: the same result as folding
+every event into each of its instances, at a fraction of the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weft.engines.local.calendar import CalendarTable
+from weft.engines.local.flows import Flow
+from weft.engines.local.rolls import coarser, roll_slices, roll_stair, roll_windows
+from weft.engines.local.slices import slices_of_edges
+from weft.errors import InternalError
+from weft.plan import STAIR, Emit, Node, Roll, Scan, Slice
+from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from weft.aggregates import Partial
+    from weft.kernels.slicing import Slices
+    from weft.window import Window
+
+Timed = (PeriodicWindow, CumulatingWindow, CalendarWindow)
+
+
+def is_timed(window: Window) -> bool:
+    """Tell whether the instances of a window follow from the clock alone."""
+    return isinstance(window, Timed)
+
+
+@dataclass(slots=True)
+class Base:
+    """Slices cut from events: where, for which partials, and for which windows they are kept."""
+
+    slices: Slices
+    partials: dict[Partial, None]
+    windows: dict[Window, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TimedPlan:
+    """The Slices and Rolls over time of one scope, ready to be evaluated over kept slices."""
+
+    emits: tuple[Emit, ...]
+    bases: dict[Node, Base] = field(default_factory=dict)
+    derived: dict[Slice, Slices] = field(default_factory=dict)
+    calendars: dict[CalendarWindow, CalendarTable] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node], emits: tuple[Emit, ...]) -> TimedPlan:
+        """Find the bases of the timed Rolls below these emits."""
+        plan = cls(emits)
+        rolls = [n for n in nodes if isinstance(n, Roll) and is_timed(n.window)]
+        readers: dict[Node, dict[Window, None]] = {}
+        for roll in rolls:
+            for feeder in roll.inputs:
+                below: Node = feeder
+                while isinstance(below, Slice):
+                    readers.setdefault(below, {})[roll.window] = None
+                    below = below.input
+        for roll in rolls:
+            plan._place(roll, readers)
+            if isinstance(roll.window, CalendarWindow):
+                plan.calendars.setdefault(roll.window, CalendarTable(roll.window))
+        return plan
+
+    def _place(self, roll: Roll, readers: Mapping[Node, dict[Window, None]]) -> None:
+        for feeder in roll.inputs:
+            if isinstance(feeder, Scan):
+                slices = slices_of_edges(Edges.of([roll.window]))
+                if slices is None:
+                    raise InternalError(f"{roll.window} has no edges")
+                partials: dict[Partial, None] = dict.fromkeys(roll.partials)
+                self.bases[roll] = Base(slices, partials, {roll.window: None})
+            below: Node = feeder
+            while isinstance(below, Slice):
+                slices = slices_of_edges(below.edges, readers[below])
+                if slices is None:
+                    raise InternalError(f"slices without edges feed {roll.window}")
+                if isinstance(below.input, Slice):
+                    self.derived.setdefault(below, slices)
+                else:
+                    base = self.bases.setdefault(below, Base(slices, dict.fromkeys(below.partials)))
+                    base.windows.update(readers[below])
+                below = below.input
+        self._keep_for_outer(roll)
+
+    def _keep_for_outer(self, roll: Roll) -> None:
+        """Slices below a feeder are kept as long as the windows above it need them."""
+        below: list[Node] = [roll]
+        while below:
+            node = below.pop()
+            if node in self.bases:
+                self.bases[node].windows[roll.window] = None
+            if isinstance(node, Roll | Slice):
+                below.extend(i for i in node.inputs if not isinstance(i, Scan))
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """All windows, factor windows included."""
+        return tuple(dict.fromkeys(w for base in self.bases.values() for w in base.windows))
+
+    def flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
+        """Evaluate a Slice or a Roll over the slices kept; each node once."""
+        if node not in made:
+            made[node] = self._flow(node, kept, made)
+        return made[node]
+
+    def _flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
+        if isinstance(node, Slice):
+            if node in kept:
+                return kept[node]
+            finer = self.flow(node.input, kept, made)
+            return coarser(finer, self.derived[node], node.partials)
+        if not isinstance(node, Roll):
+            raise InternalError(f"a {type(node).__name__} has no partials")
+        window, feeder = node.window, node.feeder
+        calendar = self.calendars.get(window) if isinstance(window, CalendarWindow) else None
+        assert isinstance(window, Timed)
+        if isinstance(feeder, Scan):
+            return roll_slices(kept[node], window, calendar, node.partials)
+        below = self.flow(feeder, kept, made)
+        if isinstance(feeder, Slice):
+            return roll_slices(below, window, calendar, node.partials)
+        if feeder.window == window:
+            partials = {p: below.partials[p] for p in node.partials}
+            return Flow(below.keys, below.starts_us, below.ends_us, partials)
+        inner = feeder.window
+        assert isinstance(window, PeriodicWindow)
+        assert isinstance(inner, PeriodicWindow)
+        if node.technique == STAIR:
+            steps = self.flow(node.inputs[1], kept, made)
+            return roll_stair(below, steps, inner, window, node.partials)
+        return roll_windows(below, inner, window, node.partials)
+
+
+def empty_flow(base: Base) -> Flow | None:
+    """Nothing is known of the types of partials before the first event."""
+    return None if base is None else Flow(np.empty(0, np.int32), np.empty(0, np.int64), None, {})

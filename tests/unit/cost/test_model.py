@@ -1,0 +1,115 @@
+"""The cost model: its order of plans, its edge cases, its coefficient files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+import weft
+from weft.calibration import calibrate, save
+from weft.cost.model import Coefficients, RateModel, coefficients_of, user_coefficients
+from weft.cost.occupancy import occupancy
+from weft.errors import DataError
+from weft.plan import Roll
+
+
+def workload(*windows, agg=None) -> weft.Workload:
+    named = {str(w): w for w in windows}
+    query = weft.Query(
+        "q", source="t", time="ts", keys=["k"], windows=named, aggs={"v": agg or weft.agg.min("x")}
+    )
+    return weft.Workload([query])
+
+
+TUMBLING = [weft.tumbling(f"{n} minutes") for n in (20, 30, 40)]
+
+
+def costs(plan: weft.Plan) -> dict[str, float]:
+    return {c.planner: c.cost for c in plan.candidates}
+
+
+@pytest.mark.parametrize("engine", ["spark", "local", "reference"])
+def test_sharing_many_windows_pays_on_every_engine(engine: str) -> None:
+    many = [weft.tumbling(f"{n} seconds") for n in range(10, 110, 5)]
+    known = weft.Statistics(rate=1000.0, keys=10)
+    plan = weft.optimize(workload(*many), engine=engine, statistics=known)
+    assert plan.cost < costs(plan)["independent"] / 3
+
+
+def test_a_factor_window_that_helps_one_key_is_left_out_for_many() -> None:
+    def factors(keys: int) -> int:
+        plan = weft.optimize(
+            workload(*TUMBLING),
+            planner="factor",
+            engine="local",
+            statistics=weft.Statistics(rate=1000.0, keys=keys),
+        )
+        return sum(isinstance(n, Roll) for n in plan.nodes) - len(TUMBLING)
+
+    assert factors(1) == 1
+    assert factors(1_000_000) == 0
+
+
+def test_more_events_and_more_keys_never_cost_less() -> None:
+    for planner in ("independent", "factor", "slice", "weave", "subsume"):
+        previous = 0.0
+        for rate in (1.0, 100.0, 10_000.0):
+            known = weft.Statistics(rate=rate, keys=100)
+            plan = weft.optimize(workload(*TUMBLING), planner, statistics=known)
+            assert plan.cost > previous
+            previous = plan.cost
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        weft.session("1 minute"),
+        weft.counting(10, 2),
+        weft.cumulating("1 hour", "10 minutes"),
+        weft.calendar("quarter", "Asia/Kathmandu"),
+        weft.punctuated("x > 0"),
+        weft.measured("x", 10, 5),
+        weft.hopping("1 second", "10 seconds"),
+    ],
+)
+def test_every_window_kind_has_a_price(window) -> None:
+    plan = weft.optimize(workload(window, TUMBLING[0]))
+    assert plan.cost > 0
+    assert all(c.cost > 0 for c in plan.candidates)
+
+
+def test_occupancy_is_between_the_caps() -> None:
+    assert occupancy(10, 1e9) == pytest.approx(10)
+    assert occupancy(1e12, 5) == pytest.approx(5)
+    assert occupancy(1, 0.25) == 0.25
+
+
+def test_a_users_own_coefficients_come_first(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
+    shipped = coefficients_of("local")
+    own = asdict(shipped) | {"scan_event_ns": 12345.0}
+    user_coefficients("local").write_text(json.dumps(own))
+    assert coefficients_of("local").scan_event_ns == 12345.0
+    user_coefficients("local").write_text("{}")
+    with pytest.raises(DataError, match="not a coefficient file"):
+        coefficients_of("local")
+
+
+def test_calibration_fits_the_reference_engine(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
+    seen: list[str] = []
+    found = calibrate("reference", events=300, progress=seen.append)
+    assert len(seen) == len(found.probes) > 40
+    assert found.rank_correlation > 0.5
+    assert all(v >= 0 for k, v in asdict(found.coefficients).items() if k.endswith("_ns"))
+    assert save(found) == user_coefficients("reference")
+    assert coefficients_of("reference") == found.coefficients
+
+
+def test_prices_of_a_plan_are_the_sum_of_its_nodes() -> None:
+    plan = weft.optimize(workload(*TUMBLING))
+    model = RateModel(coefficients_of("spark"), plan.statistics)
+    assert plan.cost == pytest.approx(sum(model.node_costs(plan.nodes)))
+    assert isinstance(model.coefficients, Coefficients)

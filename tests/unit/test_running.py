@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import weft
+from weft.generate import sensors
+
+TABLE = sensors(300, 2, devices=3, rate=1.0)
+WINDOWS = {"1m": weft.tumbling("1 minute"), "2m": weft.tumbling("2 minutes")}
+AGGS = {"lo": weft.agg.min("temp"), "n": weft.agg.count()}
+
+
+def workload(**settings) -> weft.Workload:
+    asked = {"source": "readings", "time": "ts", "keys": ["device"], "windows": WINDOWS}
+    return weft.Workload([weft.Query("q", **asked | {"aggs": AGGS} | settings)])
+
+
+def test_the_same_type_comes_back() -> None:
+    polars = pytest.importorskip("polars")
+    arrow = weft.run(workload(), {"readings": TABLE}, engine="reference")
+    pandas = weft.run(workload(), {"readings": TABLE.to_pandas()}, engine="reference")
+    frame = weft.run(workload(), {"readings": polars.from_arrow(TABLE)}, engine="reference")
+    assert isinstance(arrow, pa.Table)
+    assert type(pandas).__module__.startswith("pandas")
+    assert isinstance(frame, polars.DataFrame)
+    assert arrow["lo"].to_pylist() == pandas["lo"].tolist() == frame["lo"].to_list()
+
+
+def test_several_queries_give_a_mapping() -> None:
+    many = weft.Workload([*workload(), *workload().queries[:0]])
+    many.add(weft.Query("other", source="readings", time="ts", windows=WINDOWS, aggs=AGGS))
+    results = weft.run(many, {"readings": TABLE}, engine="reference")
+    assert list(results) == ["q", "other"]
+
+
+def test_sql_runs_over_named_tables() -> None:
+    text = "SELECT device, MIN(temp) AS lo FROM readings GROUP BY device, window(ts, '1 minute')"
+    result = weft.sql(text, engine="reference", readings=TABLE)
+    assert result.column_names == ["device", "window", "window_start", "window_end", "lo"]
+
+
+def test_the_only_timestamp_is_the_event_time() -> None:
+    named = weft.run(workload(), {"readings": TABLE}, engine="reference")
+    found = weft.run(workload(time=None), {"readings": TABLE}, engine="reference")
+    assert found.equals(named)
+    plan = weft.optimize(workload(time=None), engine="reference")
+    assert weft.run(plan, {"readings": TABLE}, engine="reference").equals(named)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: weft.run(workload(), {}, engine="reference"), weft.QueryError, "readings"),
+        (
+            lambda: weft.run(workload(), {"reading": TABLE}, engine="reference"),
+            weft.QueryError,
+            "did you mean 'reading'",
+        ),
+        (
+            lambda: weft.run(workload(keys=["devic"]), {"readings": TABLE}, engine="reference"),
+            weft.QueryError,
+            "did you mean 'device'",
+        ),
+        (
+            lambda: weft.run(workload(time="temp"), {"readings": TABLE}, engine="reference"),
+            weft.DataError,
+            "the time column 'temp' is of type double",
+        ),
+        (
+            lambda: weft.run(
+                workload(aggs={"s": weft.agg.sum("device")}),
+                {"readings": TABLE},
+                engine="reference",
+            ),
+            weft.QueryError,
+            "device is of type string",
+        ),
+        (lambda: weft.run(workload(), {"readings": [1, 2]}), weft.DataError, "from list"),
+        (
+            lambda: weft.run(workload(), {"readings": TABLE}, engine="flink"),
+            weft.QueryError,
+            "unknown engine 'flink'",
+        ),
+        (
+            lambda: weft.run(
+                workload(time=None),
+                {"readings": TABLE.append_column("at", TABLE["ts"])},
+                engine="reference",
+            ),
+            weft.QueryError,
+            "several timestamps: ts, at",
+        ),
+        (lambda: weft.optimize(workload(), planner="best"), weft.QueryError, "unknown planner"),
+        (lambda: weft.optimize(workload(), engine="flink"), weft.QueryError, "unknown engine"),
+        (lambda: weft.optimize(workload(), model="guess"), weft.QueryError, "unknown cost model"),
+        (lambda: weft.optimize(weft.Workload()), weft.QueryError, "has no query"),
+        (
+            lambda: weft.optimize(workload(), techniques=["magic"]),
+            weft.QueryError,
+            "unknown technique 'magic'",
+        ),
+        (
+            lambda: weft.optimize(workload()).explain("pdf"),
+            weft.QueryError,
+            "cannot be explained as 'pdf'",
+        ),
+        (lambda: weft.Plan.from_json("{}"), weft.QueryError, "not a plan of weft"),
+        (lambda: weft.Plan.from_json("hello"), weft.QueryError, "not a plan of weft"),
+    ],
+)
+def test_mistakes_get_a_clear_answer(call, error, message: str) -> None:
+    with pytest.raises(error) as raised:
+        call()
+    assert message in str(raised.value)
+    assert "hint: " in str(raised.value)
+
+
+def test_verify_finds_no_difference_between_an_engine_and_itself() -> None:
+    report = weft.verify(workload(), {"readings": TABLE}, engines=("reference", "reference"))
+    assert report.ok
+    assert report.rows > 0
+    assert report.differences == ()
