@@ -136,6 +136,10 @@ def engine_named(name: str) -> Engine:
         from weft.engines.reference.engine import ReferenceEngine
 
         return ReferenceEngine()
+    if name == "local":
+        from weft.engines.local.engine import LocalEngine
+
+        return LocalEngine()
     if name in ENGINES:
         raise UnsupportedError(
             f"the {name} engine is not part of this version", hint="use engine='reference'"

@@ -8,7 +8,7 @@ when their partials are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from weft.kernels.partials import Bools, Int64s
 
-Array = pa.Array[Any]
+Array: TypeAlias = "pa.Array[Any]"
 
 NULL_NUMBER = -(2**63)  # stands for NULL where a number must have no NULL
 _MAGNITUDE = 2**63 - 1

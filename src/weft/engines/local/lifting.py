@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from weft.kernels.partials import Int64s
 
 _LOG_GAMMA = math.log((1 + QUANTILE_RELATIVE_ERROR) / (1 - QUANTILE_RELATIVE_ERROR))
-Arguments = tuple[Array, ...]
+Arguments: TypeAlias = "tuple[Array, ...]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,7 +208,7 @@ def _lift_registers(argument: Array) -> Bags:
     )
 
 
-_BAGS: dict[str, Callable[[Array], Bags]] = {
+_BAGS: dict[str, Callable[[Any], Bags]] = {
     "distinct": _lift_distinct,
     "values": _lift_values,
     "quantiles": _lift_quantiles,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weft.kernels.partials import Bools
 
 Parts = tuple[Held, ...]
-Lower = Callable[[Parts, tuple[float, ...], pa.DataType], Array]
+Lower = Callable[[Parts, tuple[float, ...], pa.DataType], Any]
 _HIGH_RANKS = 20  # up to here sums of 2**-rank and beyond it are exact in one double each
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from weft.kernels.slicing import Slices
     from weft.window import TimedWindow
 
-Wanted = "Sequence[Partial]"
+
 
 
 def coarser(flow: Flow, slices: Slices, wanted: Sequence[Partial]) -> Flow:

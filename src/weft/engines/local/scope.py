@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from weft.engines.local.calendar import CalendarTable
 from weft.engines.local.flows import Flow
 from weft.engines.local.rolls import coarser, roll_slices, roll_stair, roll_windows
@@ -139,7 +137,3 @@ class TimedPlan:
             return roll_stair(below, steps, inner, window, node.partials)
         return roll_windows(below, inner, window, node.partials)
 
-
-def empty_flow(base: Base) -> Flow | None:
-    """Nothing is known of the types of partials before the first event."""
-    return None if base is None else Flow(np.empty(0, np.int32), np.empty(0, np.int64), None, {})

@@ -1,0 +1,212 @@
+"""The operator of one sharing scope: events in, closed windows out, with explicit state.
+
+`process` takes a batch, `advance` moves the watermark and returns what closed. A batch run is one
+`process` and an `advance` to the end of time; a stream, and a Spark executor, call both as often
+as they like.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weft.engines.local.delimited import Delimited, EventRows
+from weft.engines.local.events import Events, Timed, events_of
+from weft.engines.local.flows import Flow, merged, slice_batch
+from weft.engines.local.keys import KeyCodes
+from weft.engines.local.lateness import closed_for, closes_between, needed_after
+from weft.engines.local.lowering import lower
+from weft.engines.local.results import Closed
+from weft.engines.local.scope import Timed as TIMED
+from weft.engines.local.scope import TimedPlan, is_timed
+from weft.window import CalendarWindow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from weft.aggregates import Partial
+    from weft.engines.local.calendar import CalendarTable
+    from weft.engines.local.held import Held
+    from weft.kernels.partials import Bools
+    from weft.plan import Emit, Node, Scan
+    from weft.query import Keys
+    from weft.window import Window
+
+THREADS = min(os.cpu_count() or 1, 4)
+
+
+@dataclass(slots=True)
+class ScopeOperator:
+    """State of one scan under one set of keys: slices of time, and events that delimit windows."""
+
+    scan: Scan
+    keys: Keys
+    emits: tuple[Emit, ...]
+    plan: TimedPlan
+    delimited: dict[Window, Delimited]
+    codes: KeyCodes
+    runs: dict[Node, list[Flow]] = field(default_factory=dict)
+    watermark_us: int | None = None
+    late: int = 0
+    events: int = 0
+
+    @classmethod
+    def of(cls, scan: Scan, keys: Keys, nodes: tuple[Node, ...], emits: tuple[Emit, ...]) -> ScopeOperator:
+        """Prepare the nodes under the emits of one scope."""
+        from weft.plan import Roll
+
+        wanted: dict[Window, dict[Partial, None]] = {}
+        for node in nodes:
+            if isinstance(node, Roll) and not is_timed(node.window):
+                wanted.setdefault(node.window, {}).update(dict.fromkeys(node.partials))
+        delimited = {w: Delimited(w, tuple(partials)) for w, partials in wanted.items()}
+        return cls(scan, keys, emits, TimedPlan.of(nodes, emits), delimited, KeyCodes(len(keys)))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of slices and events held."""
+        slices = sum(flow.nbytes for flows in self.runs.values() for flow in flows)
+        return slices + sum(one.nbytes for one in self.delimited.values())
+
+    @property
+    def open_slices(self) -> int:
+        """The number of (key, slice) rows held, those not yet merged counted each."""
+        return sum(len(flow) for flows in self.runs.values() for flow in flows)
+
+    def process(self, timed: Timed) -> None:
+        """Take a batch; an error leaves the state as it was."""
+        late = self._late(timed)
+        if late is not None:
+            timed = timed.filter(~late)
+        if not timed.times_us.size:
+            self.late += 0 if late is None else int(late.sum())
+            return
+        events = events_of(timed, self.keys, self.codes)
+        sliced = {
+            node: slice_batch(events, base.slices, tuple(base.partials), THREADS)
+            for node, base in self.plan.bases.items()
+        }
+        rows: dict[Window, EventRows] = {w: d.rows_of(events) for w, d in self.delimited.items()}
+        self._commit(events, sliced, rows, 0 if late is None else int(late.sum()))
+
+    def _commit(
+        self,
+        events: Events,
+        sliced: dict[Node, Flow],
+        rows: dict[Window, EventRows],
+        late: int,
+    ) -> None:
+        for node, flow in sliced.items():
+            self.runs.setdefault(node, []).append(flow)
+        for window, part in rows.items():
+            self.delimited[window].waiting.append(part)
+        self.events += len(events)
+        self.late += late
+
+    def _late(self, timed: Timed) -> Bools | None:
+        """Tell which events come too late; None when none does."""
+        watermark, times = self.watermark_us, timed.times_us
+        if watermark is None or not times.size or times.min() >= watermark:
+            return None
+        late = times < watermark
+        if not self.delimited:
+            old = times[late]
+            closed = np.zeros(old.size, np.bool_)
+            for window in self.plan.windows:
+                assert isinstance(window, TIMED)
+                closed |= closed_for(window, self._calendar(window), old, watermark)
+            late[late] = closed
+        return late if late.any() else None
+
+    def _calendar(self, window: Window) -> CalendarTable | None:
+        return self.plan.calendars.get(window) if isinstance(window, CalendarWindow) else None
+
+    def advance(self, to_us: int | None, types: dict[Emit, tuple[pa.DataType, ...]]) -> list[tuple[Emit, Closed]]:
+        """Close what the watermark passes, None for everything, and forget what nobody needs."""
+        from_us = self.watermark_us
+        if from_us is not None and to_us is not None and to_us <= from_us:
+            return []
+        flows: dict[Window, Flow | None] = {
+            window: one.advance(to_us) for window, one in self.delimited.items()
+        }
+        kept = {node: merged(runs) for node, runs in self.runs.items()}
+        self.runs = {node: [flow] for node, flow in kept.items()}
+        made: dict[Node, Flow] = {}
+        out: list[tuple[Emit, Closed]] = []
+        places: dict[str, int] = {}
+        for emit in self.emits:
+            place = places.get(emit.query, 0)
+            places[emit.query] = place + 1
+            found = self._closed(emit, flows, kept, made, from_us, to_us)
+            if found is not None and len(found):
+                out.append((emit, _lowered(emit, place, found, types[emit])))
+        self.watermark_us = to_us
+        self._forget(to_us)
+        return out
+
+    def _closed(
+        self,
+        emit: Emit,
+        flows: dict[Window, Flow | None],
+        kept: dict[Node, Flow],
+        made: dict[Node, Flow],
+        from_us: int | None,
+        to_us: int | None,
+    ) -> Flow | None:
+        from weft.plan import Roll
+
+        window = emit.inputs[0].window if isinstance(emit.inputs[0], Roll) else None
+        assert window is not None
+        if not is_timed(window):
+            return flows[window]
+        assert isinstance(window, TIMED)
+        if not kept or not closes_between(window, from_us, to_us):
+            return None
+        partials: dict[Partial, Held] = {}
+        for roll in emit.inputs:
+            flow = self.plan.flow(roll, kept, made)
+            partials.update(flow.partials)
+        both = Flow(flow.keys, flow.starts_us, flow.ends_us, partials)
+        if from_us is None and to_us is None:
+            return both
+        ends = both.ends_us
+        assert ends is not None
+        inside = np.ones(ends.size, np.bool_) if to_us is None else ends <= to_us
+        if from_us is not None:
+            inside &= ends > from_us
+        return both.take(np.flatnonzero(inside))
+
+    def _forget(self, watermark_us: int | None) -> None:
+        """Drop the slices that no open instance needs."""
+        if watermark_us is None:
+            self.runs = {}
+            return
+        for node, base in self.plan.bases.items():
+            if node not in self.runs:
+                continue
+            (flow,) = self.runs[node]
+            needed = np.zeros(len(flow), np.bool_)
+            for window in base.windows:
+                assert isinstance(window, TIMED)
+                calendar = self._calendar(window)
+                needed |= needed_after(window, calendar, flow.starts_us, watermark_us)
+            if not needed.any():
+                del self.runs[node]
+            elif not needed.all():
+                self.runs[node] = [flow.take(np.flatnonzero(needed))]
+
+
+def _lowered(emit: Emit, place: int, flow: Flow, types: tuple[pa.DataType, ...]) -> Closed:
+    from weft.plan import Roll
+
+    assert flow.ends_us is not None
+    values = tuple(
+        lower(call, flow.partials, type)
+        for (_, call), type in zip(emit.outputs, types, strict=True)
+    )
+    roll = emit.inputs[0]
+    unique = isinstance(roll, Roll) and is_timed(roll.window)
+    return Closed(emit.label, place, flow.keys, flow.starts_us, flow.ends_us, values, unique)
