@@ -17,7 +17,7 @@ sys.modules["weft_cases"] = cases
 _SPEC.loader.exec_module(cases)
 
 CASES = cases.load() or [{"id": "absent"}]
-ENGINES = ["reference"]
+ENGINES = ["reference", "local"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

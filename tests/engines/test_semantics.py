@@ -14,7 +14,7 @@ import pytest
 
 import weft
 
-ENGINES = ["reference"]
+ENGINES = ["reference", "local"]
 UTC = dt.UTC
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SAME = 1e-12
 # Pairs of factors worth trying to swap; with more of them the time is better spent elsewhere.
 _SWAP_LIMIT = 10_000
+# One in as many useless factors is dropped at once.
+_AT_ONCE = 64
 
 
 def local_search(
@@ -48,14 +50,11 @@ def _descend(graph: SharingGraph, start: Set[int]) -> tuple[float, frozenset[int
     total, price = graph.settle(chosen)
     while True:
         gains = _removal_gains(graph, chosen, price)
-        # A factor that nobody reads gains its whole price; all of those can go at once.
-        useless = {factor for factor, gain in gains.items() if gain >= price[factor]}
-        least_useful = max(gains, key=lambda f: (gains[f], -f), default=EVENTS)
-        if useless:
-            chosen -= useless
-        elif gains and gains[least_useful] >= 0:
-            # One that saves nothing goes too: it only gets in the way of better ones.
-            chosen.remove(least_useful)
+        worst_first = sorted((f for f in gains if gains[f] >= 0), key=lambda f: -gains[f])
+        if worst_first:
+            # One that saves nothing goes too: it only gets in the way of better ones. One at a
+            # time, because the next may be needed then; several only where there are very many.
+            chosen.difference_update(worst_first[: 1 + len(worst_first) // _AT_ONCE])
         else:
             gain, factor = _best_addition(graph, chosen, price)
             if gain > total * SAME:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_SEARCHED = 2
 _MANY = 200
 _STAND_IN = "two_stacks_lite"
 _DEARER = ("two_stacks", "daba", "daba_lite")
@@ -51,16 +50,15 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
     def cost(proposal: Proposal) -> float:
         return sum(context.model.node_costs(topological(proposal.emits)))
 
-    # Weaving pays by sharing edges, which every technique gains from alike: the techniques that
-    # are cheapest on one tree for all are the ones worth a search.
+    # Weaving pays by sharing edges, which every technique gains from alike: the technique that
+    # is cheapest on one tree for all is the one worth a search.
     everything = (tuple(range(len(windows))),)
     found = [_proposal(scope, windows, everything, t, kind) for t in techniques]
-    ranked = sorted(zip(map(cost, found), techniques, strict=True))
-    for _, technique in ranked[:_SEARCHED]:
-        trees = weave(windows, rate, _counted(technique), mode, kind).trees
-        if trees != everything:
-            found.append(_proposal(scope, windows, trees, technique, kind))
-    return min(found, key=cost)
+    costs = [cost(proposal) for proposal in found]
+    best = costs.index(min(costs))
+    trees = weave(windows, rate, _counted(techniques[best]), mode, kind).trees
+    woven = _proposal(scope, windows, trees, techniques[best], kind)
+    return woven if cost(woven) < costs[best] else found[best]
 
 
 def _counted(technique: str) -> str:

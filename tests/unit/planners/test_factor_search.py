@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import combinations
 from random import Random
 from time import process_time
@@ -102,6 +103,7 @@ def test_tumbling_optimum_over_all_divisors(ranges):
     assert search_factors(windows, cost, "tiled", published=True).cost == best
 
 
+@pytest.mark.skipif(sys.gettrace() is not None, reason="measuring coverage takes its own time")
 @pytest.mark.parametrize(
     ("hopping", "relation", "limit_s"),
     [(False, "tiled", 0.020), (True, "covered", 0.040), (True, "tiled", 0.040)],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
 
 from weft.engines.spark.times import micros_of
 from weft.errors import InternalError
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
     from weft.aggregates import Partial
     from weft.engines.spark.scopes import PlannedScope
@@ -41,16 +41,19 @@ class Events:
         scan = scope.scan
         if scan.time is None:
             raise InternalError(f"the time column of {scan.source!r} was not looked up")
-        time_type = source.select(F.col(column(scan.time))).schema[0].dataType
+        time_type = source.schema[scan.time].dataType
         texts = tuple(dict.fromkeys(a for p in scope.partials for a in p.args))
         arguments = {text: f"a{i}" for i, text in enumerate(texts)}
         keys = {f"k{i}": text for i, (_, text) in enumerate(scope.keys)}
-        kept = source if scan.where is None else source.where(F.expr(scan.where))
+        time = F.col(column(scan.time))
+        kept = source.where(time.isNotNull())
+        if scan.where is not None:
+            kept = kept.where(F.expr(scan.where))
         frame = kept.select(
             *(F.expr(text).alias(name) for name, text in keys.items()),
-            micros_of(F.col(column(scan.time)), time_type, scan.time).alias(TIME),
+            micros_of(time, time_type, scan.time).alias(TIME),
             *(F.expr(text).alias(name) for text, name in arguments.items()),
-        ).where(F.col(TIME).isNotNull())
+        )
         fields = {field.name: field.dataType for field in frame.schema}
         types = {text: fields[name] for text, name in arguments.items()}
         return Events(frame, tuple(keys), arguments, types, time_type)

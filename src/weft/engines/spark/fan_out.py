@@ -8,8 +8,7 @@ expression serves every window, however many there are: the plan does not grow w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -17,6 +16,8 @@ from pyspark.sql import functions as F
 from weft.engines.spark.times import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import Column, DataFrame
 
 NODE, START = "node", "start"
@@ -54,9 +55,6 @@ class Reading:
         return self.reach < self.slide - 1
 
 
-_PARAMETERS = tuple(f.name for f in fields(Reading) if f.name != NODE)
-
-
 def fan_out(
     rows: DataFrame,
     kept: Sequence[str],
@@ -65,29 +63,59 @@ def fan_out(
 ) -> DataFrame:
     """Copy each row to the instances it belongs to: columns `kept`, `node` and `start`.
 
-    `readings` are listed by the node that a row comes from, which `feeder` tells. The instances of some nodes follow no
-    period; `special` has their start, as an expression over the row's own start.
+    `readings` are listed by the node that a row comes from, which `feeder` tells. The instances
+    of some nodes follow no period; `special` has their start, as an expression over the row.
     """
     listed = [reading for found in readings.values() for reading in found]
-    varying = [p for p in _PARAMETERS if len({getattr(r, p) for r in listed}) > 1]
-    fixed = {
-        p: F.lit(getattr(listed[0], p)).cast("bigint") for p in _PARAMETERS if p not in varying
-    }
+    traits = _Traits.of(listed)
+    varying = [p for p in traits.parameters if len({getattr(r, p) for r in listed}) > 1]
     if len(listed) > 1:
         types = ", ".join([f"{NODE}: int", *(f"{p}: bigint" for p in varying)])
-        table = _table(readings, varying, f"array<struct<{types}>>")
-        rows = rows.select("*", F.inline(table))
+        rows = rows.select("*", F.inline(_table(readings, varying, f"array<struct<{types}>>")))
     else:
         rows = rows.select("*", F.lit(listed[0].node).alias(NODE))
-    parameters = {p: fixed.get(p, F.col(p)) for p in _PARAMETERS}
-    return _starts(rows, kept, listed, parameters, special)
+    values = {p: F.lit(getattr(listed[0], p)).cast("bigint") for p in traits.parameters}
+    values |= {p: F.col(p) for p in varying}
+    return _with_starts(rows, kept, traits, values, special)
 
 
-def _table(
-    readings: Mapping[int, Sequence[Reading]], varying: Sequence[str], type: str
-) -> Column:
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What some reading needs; what none needs, no row computes."""
+
+    shift: bool
+    offset: bool
+    slide: bool
+    every: bool
+    gaps: bool
+    overlap: bool
+
+    @staticmethod
+    def of(listed: Sequence[Reading]) -> _Traits:
+        return _Traits(
+            shift=any(r.shift for r in listed),
+            offset=any(r.offset for r in listed),
+            slide=any(r.slide > 1 for r in listed),
+            every=any(r.every > 1 for r in listed),
+            gaps=any(r.has_gaps for r in listed),
+            overlap=any(r.most > 1 for r in listed),
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        needed = {
+            "shift": self.shift,
+            "offset": self.offset,
+            "slide": self.slide or self.overlap,
+            "every": self.every,
+            "reach": self.gaps or self.overlap,
+        }
+        return tuple(name for name, is_needed in needed.items() if is_needed)
+
+
+def _table(readings: Mapping[int, Sequence[Reading]], varying: Sequence[str], type: str) -> Column:
     def line(reading: Reading) -> dict[str, int]:
-        return {name: value for name, value in asdict(reading).items() if name in (NODE, *varying)}
+        return {name: getattr(reading, name) for name in (NODE, *varying)}
 
     if len(readings) == 1:
         (only,) = readings.values()
@@ -97,27 +125,29 @@ def _table(
     return F.get(constant(lines, f"array<{type}>"), F.col(FEEDER) - first)
 
 
-def _starts(
+def _with_starts(
     rows: DataFrame,
     kept: Sequence[str],
-    listed: Sequence[Reading],
-    parameters: Mapping[str, Column],
+    traits: _Traits,
+    values: Mapping[str, Column],
     special: Mapping[int, Column],
 ) -> DataFrame:
     """Compute the start of every instance; rows in a gap between instances are dropped."""
     own = F.col(START)
-    position = own - parameters["shift"] if any(r.shift for r in listed) else own
-    behind = F.pmod(position - parameters["offset"], parameters["slide"])
-    if any(r.has_gaps for r in listed):
-        rows = rows.where(behind <= parameters["reach"])
-    newest = position - behind
-    if any(r.most > 1 for r in listed):
-        older = whole(parameters["reach"] - behind, parameters["slide"]) * parameters["slide"]
-        start = F.explode(F.sequence(newest - older, newest, parameters["slide"]))
-        rows = rows.select("*", start.alias(_INSTANCE))
-        newest = F.col(_INSTANCE)
-    if any(r.every > 1 for r in listed):
-        rows = rows.where(F.pmod(own - newest, parameters["every"]) == 0)
+    newest = own - values["shift"] if traits.shift else own
+    if "slide" in values:
+        position = newest - values["offset"] if traits.offset else newest
+        behind = F.pmod(position, values["slide"])
+        newest = newest - behind
+        if traits.gaps:
+            rows = rows.where(behind <= values["reach"])
+        if traits.overlap:
+            older = whole(values["reach"] - behind, values["slide"]) * values["slide"]
+            starts = F.explode(F.sequence(newest - older, newest, values["slide"]))
+            rows = rows.select("*", starts.alias(_INSTANCE))
+            newest = F.col(_INSTANCE)
+    if traits.every:
+        rows = rows.where(F.pmod(own - newest, values["every"]) == 0)
     for node, start in special.items():
         newest = F.when(F.col(NODE) == node, start).otherwise(newest)
     return rows.select(*kept, NODE, newest.alias(START))

@@ -76,12 +76,12 @@ class Flow:
     def rows(self) -> DataFrame:
         """Return the rows of every window of the branch."""
         depth = max(self.levels.values())
-        rows = self._aggregated(self._first_level(), self._lifts())
+        rows = self._first_level()
         if depth > 1 and self.events.keys:
             # Rows of a key stay together from here on: no further level moves a row.
             rows = rows.repartition(*self.events.keys)
         for level in range(2, depth + 1):
-            rows = self._aggregated(self._next_level(rows, level), self._combines())
+            rows = self._next_level(rows, level)
         if self.branch.spread:
             rows = self._collapsed(rows)
         return self._by_window(rows)
@@ -108,7 +108,7 @@ class Flow:
         readings = [r for p in places if (r := reading_of(p, self.ids[p], scan, None))]
         special = self._special((place, scan) for place in places)
         kept = (*self._keys, TIME, *self.events.arguments.values())
-        return fan_out(frame, kept, {0: readings}, special)
+        return self._level(frame, kept, {0: readings}, special, self._lifts())
 
     def _next_level(self, rows: DataFrame, level: int) -> DataFrame:
         readings: dict[int, list[Reading]] = {}
@@ -127,7 +127,8 @@ class Flow:
                 for place in places_of(node):
                     readings.setdefault(self.ids[place], []).append(Reading(self.ids[place]))
         fed = rows.withColumnRenamed(NODE, FEEDER)
-        return fan_out(fed, (*self._keys, *self._columns), readings, self._special(pairs))
+        kept = (*self._keys, *self._columns)
+        return self._level(fed, kept, readings, self._special(pairs), self._combines())
 
     def _needed_after(self, node: Slice | Roll, level: int) -> bool:
         if node in self.branch.rolls:
@@ -153,8 +154,22 @@ class Flow:
         }
         return made | ({LAST: Aggregation({LAST: F.max(LAST)})} if self.with_last else {})
 
-    def _aggregated(self, rows: DataFrame, made: Mapping[str, Aggregation]) -> DataFrame:
-        return aggregated(rows, (*self._keys, NODE, START), made)
+    def _level(
+        self,
+        rows: DataFrame,
+        kept: Sequence[str],
+        readings: Mapping[int, Sequence[Reading]],
+        special: Mapping[int, Column],
+        made: Mapping[str, Aggregation],
+    ) -> DataFrame:
+        """Fan rows out to the places of one level, and aggregate."""
+        copies = fan_out(rows, kept, readings, special)
+        places = {reading.node for found in readings.values() for reading in found}
+        if len(places) > 1:
+            return aggregated(copies, (*self._keys, NODE, START), made)
+        # A column that is everywhere the same would still be hashed and moved.
+        alone = aggregated(copies, (*self._keys, START), made)
+        return alone.withColumn(NODE, F.lit(places.pop()))
 
     def _collapsed(self, rows: DataFrame) -> DataFrame:
         (partial,) = self.branch.partials
@@ -186,9 +201,7 @@ class Flow:
         )
 
 
-def aggregated(
-    rows: DataFrame, by: Sequence[str], made: Mapping[str, Aggregation]
-) -> DataFrame:
+def aggregated(rows: DataFrame, by: Sequence[str], made: Mapping[str, Aggregation]) -> DataFrame:
     """Group rows, aggregate, and finish partials that are made of several aggregates."""
     asked = [
         aggregate.alias(name) for a in made.values() for name, aggregate in a.aggregates.items()

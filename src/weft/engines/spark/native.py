@@ -61,9 +61,7 @@ class NativeStrategy:
 def _problems(node: Node) -> list[str]:
     found = []
     if isinstance(node, Roll):
-        if isinstance(
-            node.window, CountingWindow | PunctuatedWindow | MeasuredWindow | UserWindow
-        ):
+        if isinstance(node.window, CountingWindow | PunctuatedWindow | MeasuredWindow | UserWindow):
             found.append(f"{node.window} depends on the order of events")
         elif isinstance(node.window, SessionWindow) and isinstance(node.feeder, Slice):
             found.append(f"{node.window} from slices needs their first and last event")

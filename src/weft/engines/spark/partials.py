@@ -6,7 +6,6 @@ Spark hash-aggregates only those and sorts for the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +15,8 @@ from pyspark.sql.types import DataType, DecimalType, NumericType
 from weft.errors import QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column
 
     from weft.aggregates import Partial

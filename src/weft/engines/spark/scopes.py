@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, cast
 
-from weft.aggregates import Partial
 from weft.plan import Emit, Join, Node, Plan, Roll, Scan
 from weft.plan.nodes import topological
-from weft.query import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
 
+    from weft.aggregates import Partial
     from weft.engines.base import Unsupported
+    from weft.query import Keys
 
 
 @dataclass(frozen=True)
