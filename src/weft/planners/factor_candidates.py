@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from weft.window.periodic import PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 Relation = Literal["covered", "tiled", "reused"]
 

@@ -55,10 +55,10 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
     everything = (tuple(range(len(windows))),)
     found = [_proposal(scope, windows, everything, t, kind) for t in techniques]
     costs = [cost(proposal) for proposal in found]
-    best = costs.index(min(costs))
-    trees = weave(windows, rate, _counted(techniques[best]), mode, kind).trees
-    woven = _proposal(scope, windows, trees, techniques[best], kind)
-    return woven if cost(woven) < costs[best] else found[best]
+    first = costs.index(min(costs))
+    trees = weave(windows, rate, _counted(techniques[first]), mode, kind).trees
+    woven = _proposal(scope, windows, trees, techniques[first], kind)
+    return woven if cost(woven) < costs[first] else found[first]
 
 
 def _counted(technique: str) -> str:

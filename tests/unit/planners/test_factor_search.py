@@ -22,6 +22,10 @@ from weft.window.periodic import PeriodicWindow
 
 PER_SECOND = 1e-6
 
+untraced = pytest.mark.skipif(
+    sys.gettrace() is not None, reason="measuring coverage takes its own time"
+)
+
 
 def window_set(kind: str, size: int, seed: int, *, hopping: bool) -> list[PeriodicWindow]:
     draw = random_windows if kind == "R" else sequential_windows
@@ -103,7 +107,7 @@ def test_tumbling_optimum_over_all_divisors(ranges):
     assert search_factors(windows, cost, "tiled", published=True).cost == best
 
 
-@pytest.mark.skipif(sys.gettrace() is not None, reason="measuring coverage takes its own time")
+@untraced
 @pytest.mark.parametrize(
     ("hopping", "relation", "limit_s"),
     [(False, "tiled", 0.020), (True, "covered", 0.040), (True, "tiled", 0.040)],
@@ -119,6 +123,7 @@ def test_twenty_windows_are_planned_in_milliseconds(hopping, relation, limit_s):
     assert sorted(spent)[len(spent) // 2] < limit_s
 
 
+@untraced
 def test_hundreds_of_unrelated_windows_are_planned_in_seconds():
     rng = Random(5)
     windows = [

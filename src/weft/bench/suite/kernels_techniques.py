@@ -177,7 +177,7 @@ THROUGHPUT = Race(
     same=identical,
     contenders={name: sliding(name, "max_float64") for name in _SINGLE},
     baseline="naive",
-    full=_cases(dict.fromkeys((4, 16, 64, 256, 1024, 4096, 16_384), 200_000)),
+    full=_cases(dict.fromkeys((4, 16, 64, 256, 1024, 4096, 16_384), 100_000)),
     quick=_cases(dict.fromkeys((4, 64, 1024), 20_000)),
     bars=(
         Bar("slick_deque", "naive", 1.0, cases="n=????"),

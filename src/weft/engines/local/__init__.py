@@ -1,10 +1,10 @@
 """The local engine: embedded, vectorised, stateful; batch is a stream whose watermark jumps to the end.
 
-    columns, scalar     SQL expressions over Arrow
-    keys, events        a batch as key codes, times and argument columns
-    coding, held, bags  partials of every kind, held in columns
-    lifting, lowering   from events to partials, from partials to results
-    slices, rolls       the plan's Slice and Roll over time
-    discretizers        windows that events delimit, one kind a file
-    operator, session   state, watermark, late events; the stream driven by hand
+columns, scalar     SQL expressions over Arrow
+keys, events        a batch as key codes, times and argument columns
+coding, held, bags  partials of every kind, held in columns
+lifting, lowering   from events to partials, from partials to results
+slices, rolls       the plan's Slice and Roll over time
+discretizers        windows that events delimit, one kind a file
+operator, session   state, watermark, late events; the stream driven by hand
 """

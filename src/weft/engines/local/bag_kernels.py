@@ -164,9 +164,7 @@ def register_histograms(
 
 
 @unlocked
-def merged_sizes(
-    offsets: Int64s, items: Int64s, starts: Int64s, ends: Int64s, size: int
-) -> Int64s:
+def merged_sizes(offsets: Int64s, items: Int64s, starts: Int64s, ends: Int64s, size: int) -> Int64s:
     """Count the distinct items of each range without any memory of the range before."""
     out = np.zeros(starts.size, np.int64)
     last = np.full(size, -1, np.int64)
@@ -225,7 +223,9 @@ def quantile_buckets(values: npt.NDArray[np.float64], log_gamma: float, out: Int
 
 
 @unlocked
-def text_hashes(offsets: npt.NDArray[np.integer], text: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+def text_hashes(
+    offsets: npt.NDArray[np.integer], text: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint64]:
     """Hash texts with FNV-1a, 64 bits."""
     out = np.empty(offsets.size - 1, np.uint64)
     for i in range(out.size):

@@ -78,8 +78,6 @@ def scan_below(node: Node) -> Scan:
     return node
 
 
-def types_of(
-    emits: tuple[Emit, ...], source: pa.Schema
-) -> dict[Emit, tuple[pa.DataType, ...]]:
+def types_of(emits: tuple[Emit, ...], source: pa.Schema) -> dict[Emit, tuple[pa.DataType, ...]]:
     """Return the types of every emit's aggregates over a source of this schema."""
     return {emit: tuple(call_type(call, source) for _, call in emit.outputs) for emit in emits}

@@ -80,11 +80,11 @@ def runs_of_equals(*columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
     return starts, np.append(starts[1:], rows)
 
 
-def slice_batch(
-    events: Events, slices: Slices, partials: Sequence[Partial], threads: int
-) -> Flow:
+def slice_batch(events: Events, slices: Slices, partials: Sequence[Partial], threads: int) -> Flow:
     """Fold a batch of events into one row per (key, slice), for all partials together."""
-    lifted = {p: lift(p, tuple(map(events.timed.argument, p.args)), events.times_us) for p in partials}
+    lifted = {
+        p: lift(p, tuple(map(events.timed.argument, p.args)), events.times_us) for p in partials
+    }
     requests = [request for one in lifted.values() for request in one.requests]
     times, keys = events.times_us, events.keys
     asked = requests or [Request("count_rows")]
@@ -105,9 +105,7 @@ def slice_batch(
     return Flow(batch.keys, slices.bounds(batch.ordinals)[0], None, found)
 
 
-def _grouped(
-    events: Events, slices: Slices
-) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+def _grouped(events: Events, slices: Slices) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
     """Order events by (key, time), ties by arrival, and find the runs that are slices."""
     order = np.lexsort((events.times_us, events.keys))
     ordinals = slices.slice_of(events.times_us)

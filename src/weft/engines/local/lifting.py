@@ -148,9 +148,7 @@ def _lift_sum(partial: Partial, argument: Array) -> Lifted:
 
 def _limbs(limbs: tuple[Int64s, ...], valid: Any, scale: int | None) -> Lifted:
     requests = tuple(Request("sum", Column(limb, valid)) for limb in limbs)
-    return Lifted(
-        requests, lambda parts: LimbSums(tuple(part.columns for part in parts), scale)
-    )
+    return Lifted(requests, lambda parts: LimbSums(tuple(part.columns for part in parts), scale))
 
 
 def decimal_limbs(argument: Array) -> tuple[Int64s, ...]:

@@ -168,7 +168,10 @@ def _percentile(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) 
 
 
 def _custom(
-    parts: Parts, parameters: tuple[float, ...], type: pa.DataType, call: AggregateCall | None = None
+    parts: Parts,
+    parameters: tuple[float, ...],
+    type: pa.DataType,
+    call: AggregateCall | None = None,
 ) -> Array:
     """Call the user's own lower on each row."""
     (held,) = parts

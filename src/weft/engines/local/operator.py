@@ -54,7 +54,9 @@ class ScopeOperator:
     events: int = 0
 
     @classmethod
-    def of(cls, scan: Scan, keys: Keys, nodes: tuple[Node, ...], emits: tuple[Emit, ...]) -> ScopeOperator:
+    def of(
+        cls, scan: Scan, keys: Keys, nodes: tuple[Node, ...], emits: tuple[Emit, ...]
+    ) -> ScopeOperator:
         """Prepare the nodes under the emits of one scope."""
         from weft.plan import Roll
 
@@ -124,7 +126,9 @@ class ScopeOperator:
     def _calendar(self, window: Window) -> CalendarTable | None:
         return self.plan.calendars.get(window) if isinstance(window, CalendarWindow) else None
 
-    def advance(self, to_us: int | None, types: dict[Emit, tuple[pa.DataType, ...]]) -> list[tuple[Emit, Closed]]:
+    def advance(
+        self, to_us: int | None, types: dict[Emit, tuple[pa.DataType, ...]]
+    ) -> list[tuple[Emit, Closed]]:
         """Close what the watermark passes, None for everything, and forget what nobody needs."""
         from_us = self.watermark_us
         if from_us is not None and to_us is not None and to_us <= from_us:

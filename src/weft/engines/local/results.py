@@ -84,9 +84,7 @@ def result_order(
     first = int(ends_us.min())
     grain = int(np.gcd.reduce(ends_us - first)) or 1
     # Of equal ends the longer instance starts first. A periodic window has but one length.
-    longest = np.repeat(
-        [int((one.ends_us - one.starts_us).max()) for one in closed], sizes
-    )
+    longest = np.repeat([int((one.ends_us - one.starts_us).max()) for one in closed], sizes)
     shorter = longest - (ends_us - starts_us)
     counts = (
         (int(ends_us.max()) - first) // grain + 1,

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from weft.window import TimedWindow
 
 
-
-
 def coarser(flow: Flow, slices: Slices, wanted: Sequence[Partial]) -> Flow:
     """Combine slices into coarser ones."""
     ordinals = slices.slice_of(flow.starts_us)
@@ -80,9 +78,7 @@ def roll_windows(
         return pick(flow, outer, wanted)
     if distance == inner.slide_us:
         # A feeder's instance is inside if it starts early enough.
-        reach = PeriodicWindow(
-            outer.range_us - inner.range_us + 1, outer.slide_us, outer.offset_us
-        )
+        reach = PeriodicWindow(outer.range_us - inner.range_us + 1, outer.slide_us, outer.offset_us)
         found = window_ranges(reach, flow.keys, flow.starts_us)
         starts_us = found.window_starts_us
         ends_us = starts_us + outer.range_us
@@ -126,9 +122,7 @@ def roll_stair(
     wanted: Sequence[Partial],
 ) -> Flow:
     """Put the slices before an enclosed window and that window's own result together."""
-    lead = PeriodicWindow(
-        outer.range_us - inner_window.range_us, outer.slide_us, outer.offset_us
-    )
+    lead = PeriodicWindow(outer.range_us - inner_window.range_us, outer.slide_us, outer.offset_us)
     found = window_ranges(lead, slices.keys, slices.starts_us)
     steps = slices.over_ranges(found.starts, found.ends, found.window_starts_us, None, wanted)
     if inner.ends_us is None:

@@ -136,4 +136,3 @@ class TimedPlan:
             steps = self.flow(node.inputs[1], kept, made)
             return roll_stair(below, steps, inner, window, node.partials)
         return roll_windows(below, inner, window, node.partials)
-

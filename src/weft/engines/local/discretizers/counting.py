@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.engines.local.discretizers.base import Found, Int64s, SortedEvents, grown, places, spanning
+from weft.engines.local.discretizers.base import (
+    Found,
+    Int64s,
+    SortedEvents,
+    grown,
+    places,
+    spanning,
+)
 
 if TYPE_CHECKING:
     from weft.engines.local.coding import Array

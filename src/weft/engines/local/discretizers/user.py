@@ -74,7 +74,9 @@ class UserDefined:
         new = start + int(np.argmax(events.new[start:end])) if events.new[start:end].any() else end
         plain = type(self.window).discretize is UserWindow.discretize
         columns = {
-            name: array[new:end].to_pylist() if plain else array[new:end].to_numpy(zero_copy_only=False)
+            name: array[new:end].to_pylist()
+            if plain
+            else array[new:end].to_numpy(zero_copy_only=False)
             for name, array in events.marks.items()
         }
         if new == end:
