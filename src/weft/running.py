@@ -74,15 +74,16 @@ def run(
     One query gives one table of the type that came in; several give a mapping of their names to
     tables. Without `engine` the tables decide: Spark for Spark DataFrames, in-process otherwise.
     """
-    from weft.engines.frames import FrameKind, from_arrow, kind_of, to_arrow
+    from weft.frames import FrameKind, from_arrow, kind_of
 
     kinds = {name: kind_of(table) for name, table in tables.items()}
-    chosen = engine_named(engine or default_engine(kinds.values()))
-    arrow = {name: to_arrow(table) for name, table in tables.items()}
-    results = _run(workload_or_plan, arrow, chosen, planner, statistics)
     kind: FrameKind = next(iter(kinds.values()), "arrow")
-    converted = {name: from_arrow(table, kind) for name, table in results.items()}
-    return next(iter(converted.values())) if len(converted) == 1 else converted
+    chosen = engine_named(engine or default_engine(kinds.values()))
+    own = tables_for(chosen, tables)
+    results = _run(workload_or_plan, own, chosen, planner, statistics)
+    if chosen.name != "spark" or kind != "spark":
+        results = {name: from_arrow(_arrow(table), kind) for name, table in results.items()}
+    return next(iter(results.values())) if len(results) == 1 else results
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,13 @@ def verify(
 ) -> Report:
     """Run the workload on every engine and compare each result with the first engine's."""
     from weft.compare import first_difference
-    from weft.engines.frames import to_arrow
+    from weft.frames import to_arrow
 
     if len(engines) < 1:
         raise QueryError("no engine to verify", hint=f"name some of {', '.join(ENGINES)}")
     arrow = {name: to_arrow(table) for name, table in tables.items()}
     bound = bind_tables(workload, arrow)
-    wanted, *others = [(name, _run(bound, arrow, engine_named(name), planner)) for name in engines]
+    wanted, *others = [(name, _answer(bound, arrow, name, planner)) for name in engines]
     differences = [
         first_difference(query, results[query.name], wanted[1][query.name], name)
         for name, results in others
@@ -123,6 +124,34 @@ def verify(
     ]
     rows = sum(table.num_rows for table in wanted[1].values())
     return Report(tuple(engines), rows, tuple(d for d in differences if d is not None))
+
+
+def _answer(
+    workload: Workload, tables: Mapping[str, pa.Table], engine: str, planner: str
+) -> dict[str, pa.Table]:
+    chosen = engine_named(engine)
+    results = _run(workload, tables_for(chosen, tables), chosen, planner)
+    return {name: _arrow(table) for name, table in results.items()}
+
+
+def tables_for(engine: Engine, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Hand tables of any library to an engine: DataFrames to Spark, Arrow to the others."""
+    from weft.frames import kind_of, to_arrow
+
+    if engine.name != "spark":
+        return {name: to_arrow(table) for name, table in tables.items()}
+    from weft.engines.spark.session import current_session, to_spark
+
+    frames = {name: table for name, table in tables.items() if kind_of(table) == "spark"}
+    session = next((f.sparkSession for f in frames.values()), None) or current_session()
+    others = {n: to_spark(to_arrow(t), session) for n, t in tables.items() if n not in frames}
+    return frames | others
+
+
+def _arrow(table: Any) -> pa.Table:
+    from weft.frames import to_arrow
+
+    return to_arrow(table)
 
 
 def default_engine(kinds: Iterable[str]) -> str:
@@ -140,26 +169,31 @@ def engine_named(name: str) -> Engine:
         from weft.engines.local.engine import LocalEngine
 
         return LocalEngine()
-    if name in ENGINES:
-        raise UnsupportedError(
-            f"the {name} engine is not part of this version", hint="use engine='reference'"
-        )
+    if name == "spark":
+        from weft.engines.spark.engine import SparkEngine
+
+        return SparkEngine()
     raise QueryError(f"unknown engine {name!r}", hint=f"use one of {', '.join(ENGINES)}")
 
 
-def bind_tables(workload: Workload, tables: Mapping[str, pa.Table]) -> Workload:
+def bind_tables(workload: Workload, tables: Mapping[str, Any]) -> Workload:
     """Look up time columns, and check that every column that is read exists."""
     from weft.binding import bind
 
     return bind(workload, {name: columns_of_table(table) for name, table in tables.items()})
 
 
-def columns_of_table(table: pa.Table) -> TableColumns:
-    """Describe an Arrow table to the binder."""
+def columns_of_table(table: Any) -> TableColumns:
+    """Describe an Arrow table or a Spark DataFrame to the binder."""
     import pyarrow as pa
 
     from weft.binding import TableColumns
+    from weft.frames import kind_of
 
+    if kind_of(table) == "spark":
+        from weft.engines.spark.session import columns_of_frame
+
+        return columns_of_frame(table)
     exact = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_boolean)
     return TableColumns(
         tuple(table.schema.names),
@@ -170,20 +204,18 @@ def columns_of_table(table: pa.Table) -> TableColumns:
 
 def _run(
     workload_or_plan: Workload | Plan,
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, Any],
     engine: Engine,
     planner: str = "auto",
     statistics: Statistics | Mapping[str, Statistics] | None = None,
-) -> dict[str, pa.Table]:
+) -> dict[str, Any]:
     from weft.engines.reference.engine import ReferenceEngine
-    from weft.planners.portfolio import optimize
 
     if isinstance(workload_or_plan, Workload):
         workload = bind_tables(workload_or_plan, tables)
         if isinstance(engine, ReferenceEngine) and planner == "auto":
             return engine.answer(workload, tables)
-        exact = {name: columns_of_table(table).exact for name, table in tables.items()}
-        plan = optimize(workload, planner, engine.name, statistics, exact_columns=exact)
+        plan = _plan(workload, tables, engine, planner, statistics)
     else:
         bound = bind_tables(Workload(workload_or_plan.queries), tables)
         times = {q.source: q.time for q in bound if isinstance(q, Query) and q.time is not None}
@@ -195,3 +227,25 @@ def _run(
             hint="use another engine or another planner",
         )
     return engine.run(plan, tables)
+
+
+def _plan(
+    workload: Workload,
+    tables: Mapping[str, Any],
+    engine: Engine,
+    planner: str,
+    statistics: Statistics | Mapping[str, Statistics] | None,
+) -> Plan:
+    """Plan for an engine: of all plans that it can run, the cheapest."""
+    from weft.planners.portfolio import PLANNERS, optimize
+
+    exact = {name: columns_of_table(table).exact for name, table in tables.items()}
+    plan = optimize(workload, planner, engine.name, statistics, exact_columns=exact)
+    if planner != "auto" or not engine.unsupported(plan):
+        return plan
+    others = [c.planner for c in sorted(plan.candidates, key=lambda c: c.cost)]
+    for name in (other for other in others if other in PLANNERS):
+        other = optimize(workload, name, engine.name, statistics, exact_columns=exact)
+        if not engine.unsupported(other):
+            return other
+    return plan

@@ -39,7 +39,11 @@ class Spread:
         return cls(median, low, high)
 
     def __str__(self) -> str:
-        return f"{self.median:.3g} ({self.low:.3g}-{self.high:.3g})"
+        return f"{_short(self.median)} ({_short(self.low)}-{_short(self.high)})"
+
+
+def _short(figure: float) -> str:
+    return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.3g}"
 
 
 Cell = str | int | float | Spread | None

@@ -122,10 +122,23 @@ def slide_drifting(values: npt.NDArray[np.float64], n: int, out: npt.NDArray[np.
         running += load(values, i)
         store(out, i, running)
     for block in range(n, total, n):
-        running = 0.0
-        for i in range(block - n, block):
-            running += load(values, i)
+        running = _sum(values, block - n, block)
         for i in range(block, min(block + n, total)):
             # The difference does not wait for the sum: one addition per slide on the long path.
             running += load(values, i) - load(values, i - n)
             store(out, i, running)
+
+
+@kernel
+def _sum(values: npt.NDArray[np.float64], start: int, stop: int) -> float:
+    """Add in four lanes: one lane would wait for each addition to finish."""
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    whole = start + (stop - start) // 4 * 4
+    for i in range(start, whole, 4):
+        first += load(values, i)
+        second += load(values, i + 1)
+        third += load(values, i + 2)
+        fourth += load(values, i + 3)
+    for i in range(whole, stop):
+        first += load(values, i)
+    return (first + second) + (third + fourth)

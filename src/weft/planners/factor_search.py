@@ -2,9 +2,9 @@
 
 Choosing factor windows is a Steiner arborescence problem (Wu et al., "Factor Windows",
 arXiv:2008.12379), so Algorithm 3 of the paper is a heuristic; on ten random tumbling windows its
-plans cost two thirds more than the best. The search here adds, drops and swaps factors from the plan
-without any, restarts from kicked plans, and proves the result the best when a bounded branch and
-bound gets through. It starts at Algorithm 1, so it is never worse.
+plans cost two thirds more than the best. The search here adds, drops and swaps factors from the
+plans with none and with all, proves the result the best when a bounded branch and bound gets
+through, and restarts from kicked plans when not. It includes Algorithm 1, so it is never worse.
 """
 
 from __future__ import annotations

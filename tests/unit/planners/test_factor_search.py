@@ -48,34 +48,39 @@ CASES = [
 ]
 
 
-def distances(kind, hopping, relation, sizes, sets) -> dict[int, list[float]]:
-    """Relative distance of the default search to the optimum over the candidates."""
-    found: dict[int, list[float]] = {size: [] for size in sizes}
-    for size in sizes:
-        for number in range(sets):
-            windows = window_set(kind, size, number, hopping=hopping)
-            cost = costs(windows)[number % 3]
-            plan = search_factors(windows, cost, relation)
-            graph = sharing_graph(windows, factor_candidates(windows, relation), cost, relation)
-            best = graph.settle(solve_milp(graph))[0]
-            assert plan.cost >= best * (1 - 1e-9)
-            if plan.exact:
-                assert plan.cost == pytest.approx(best, rel=1e-9)
-            found[size].append(plan.cost / best - 1)
-    return found
+def optimum(windows, cost, relation) -> float:
+    graph = sharing_graph(windows, factor_candidates(windows, relation), cost, relation)
+    return graph.settle(solve_milp(graph))[0]
 
 
 @pytest.mark.parametrize(("kind", "hopping", "relation"), CASES)
 def test_plans_are_close_to_the_optimum(kind, hopping, relation):
-    for gaps in distances(kind, hopping, relation, (5, 10), 6).values():
-        assert sum(gaps) / len(gaps) < 0.005
+    gaps = []
+    for number, size in enumerate((5, 5, 5, 10, 10, 10)):
+        windows = window_set(kind, size, number, hopping=hopping)
+        cost = costs(windows)[number % 3]
+        plan = search_factors(windows, cost, relation)
+        best = optimum(windows, cost, relation)
+        assert plan.cost >= best * (1 - 1e-9)
+        if plan.exact:
+            assert plan.cost <= best * (1 + 1e-9)
+        gaps.append(plan.cost / best - 1)
+    assert sum(gaps) / len(gaps) < 0.005
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("size", [5, 10, 20])
 @pytest.mark.parametrize(("kind", "hopping", "relation"), CASES)
-def test_plans_of_two_hundred_sets_are_close_to_the_optimum(kind, hopping, relation):
-    for gaps in distances(kind, hopping, relation, (5, 10, 20), 200).values():
-        assert sum(gaps) / len(gaps) < 0.005
+def test_plans_of_two_hundred_sets_are_close_to_the_optimum(kind, hopping, relation, size):
+    """Proven plans are believed here; the integer program has checked such proofs above."""
+    gaps = []
+    for number in range(200):
+        windows = window_set(kind, size, number, hopping=hopping)
+        cost = costs(windows)[number % 3]
+        plan = search_factors(windows, cost, relation)
+        best = plan.cost if plan.exact else optimum(windows, cost, relation)
+        gaps.append(plan.cost / best - 1)
+    assert sum(gaps) / len(gaps) < 0.005
 
 
 @pytest.mark.parametrize("published", [True, False])

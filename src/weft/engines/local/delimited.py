@@ -6,6 +6,7 @@ discretizer sees them once, in event-time order; those of open instances stay, a
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,14 @@ class Delimited:
 
     def __post_init__(self) -> None:
         self.discretizer = discretizer_of(self.window)
+
+    def saved(self) -> Delimited:
+        """Return this as it is now, to go back to."""
+        kept = copy.copy(self)
+        kept.waiting = list(self.waiting)
+        # A discretizer replaces what it keeps and never writes into it.
+        kept.discretizer = copy.copy(self.discretizer)
+        return kept
 
     @property
     def nbytes(self) -> int:

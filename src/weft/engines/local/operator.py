@@ -7,14 +7,15 @@ as they like.
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.local.delimited import Delimited, EventRows
-from weft.engines.local.events import Events, Timed, events_of
+from weft.engines.local.delimited import Delimited
+from weft.engines.local.events import Timed, events_of
 from weft.engines.local.flows import Flow, merged, slice_batch
 from weft.engines.local.keys import KeyCodes
 from weft.engines.local.lateness import closed_for, closes_between, needed_after
@@ -22,6 +23,7 @@ from weft.engines.local.lowering import lower
 from weft.engines.local.results import Closed
 from weft.engines.local.scope import Timed as TIMED
 from weft.engines.local.scope import TimedPlan, is_timed
+from weft.plan import Roll
 from weft.window import CalendarWindow
 
 if TYPE_CHECKING:
@@ -58,8 +60,6 @@ class ScopeOperator:
         cls, scan: Scan, keys: Keys, nodes: tuple[Node, ...], emits: tuple[Emit, ...]
     ) -> ScopeOperator:
         """Prepare the nodes under the emits of one scope."""
-        from weft.plan import Roll
-
         wanted: dict[Window, dict[Partial, None]] = {}
         for node in nodes:
             if isinstance(node, Roll) and not is_timed(node.window):
@@ -81,32 +81,29 @@ class ScopeOperator:
     def process(self, timed: Timed) -> None:
         """Take a batch; an error leaves the state as it was."""
         late = self._late(timed)
+        dropped = 0
         if late is not None:
-            timed = timed.filter(~late)
-        if not timed.times_us.size:
-            self.late += 0 if late is None else int(late.sum())
-            return
-        events = events_of(timed, self.keys, self.codes)
-        sliced = {
-            node: slice_batch(events, base.slices, tuple(base.partials), THREADS)
-            for node, base in self.plan.bases.items()
-        }
-        rows: dict[Window, EventRows] = {w: d.rows_of(events) for w, d in self.delimited.items()}
-        self._commit(events, sliced, rows, 0 if late is None else int(late.sum()))
+            dropped, timed = int(late.sum()), timed.filter(~late)
+        if timed.times_us.size:
+            events = events_of(timed, self.keys, self.codes)
+            sliced = {
+                node: slice_batch(events, base.slices, tuple(base.partials), THREADS)
+                for node, base in self.plan.bases.items()
+            }
+            rows = {window: one.rows_of(events) for window, one in self.delimited.items()}
+            for node, flow in sliced.items():
+                self.runs.setdefault(node, []).append(flow)
+            for window, part in rows.items():
+                self.delimited[window].waiting.append(part)
+            self.events += len(events)
+        self.late += dropped
 
-    def _commit(
-        self,
-        events: Events,
-        sliced: dict[Node, Flow],
-        rows: dict[Window, EventRows],
-        late: int,
-    ) -> None:
-        for node, flow in sliced.items():
-            self.runs.setdefault(node, []).append(flow)
-        for window, part in rows.items():
-            self.delimited[window].waiting.append(part)
-        self.events += len(events)
-        self.late += late
+    def saved(self) -> ScopeOperator:
+        """Return the operator as it is now, to go back to; columns are shared, never changed."""
+        kept = copy.copy(self)
+        kept.runs = {node: list(flows) for node, flows in self.runs.items()}
+        kept.delimited = {window: one.saved() for window, one in self.delimited.items()}
+        return kept
 
     def _late(self, timed: Timed) -> Bools | None:
         """Tell which events come too late; None when none does."""
@@ -160,8 +157,6 @@ class ScopeOperator:
         from_us: int | None,
         to_us: int | None,
     ) -> Flow | None:
-        from weft.plan import Roll
-
         window = emit.inputs[0].window if isinstance(emit.inputs[0], Roll) else None
         assert window is not None
         if not is_timed(window):
@@ -204,8 +199,6 @@ class ScopeOperator:
 
 
 def _lowered(emit: Emit, place: int, flow: Flow, types: tuple[pa.DataType, ...]) -> Closed:
-    from weft.plan import Roll
-
     assert flow.ends_us is not None
     values = tuple(
         lower(call, flow.partials, type)

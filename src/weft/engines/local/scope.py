@@ -49,6 +49,7 @@ class TimedPlan:
     bases: dict[Node, Base] = field(default_factory=dict)
     derived: dict[Slice, Slices] = field(default_factory=dict)
     calendars: dict[CalendarWindow, CalendarTable] = field(default_factory=dict)
+    combines: int = 0  # rows that were read to be combined
 
     @classmethod
     def of(cls, nodes: Iterable[Node], emits: tuple[Emit, ...]) -> TimedPlan:
@@ -108,6 +109,7 @@ class TimedPlan:
         """Evaluate a Slice or a Roll over the slices kept; each node once."""
         if node not in made:
             made[node] = self._flow(node, kept, made)
+            self.combines += sum(len(made[i]) for i in node.inputs if i in made)
         return made[node]
 
     def _flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:

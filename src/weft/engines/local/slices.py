@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.engines.local.calendar import CalendarTable
+from weft.kernels.edges import common_grain, primitive
 from weft.kernels.slicing import EdgeHorizon, Slices, slices_of_classes
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from weft.kernels.partials import Int64s
     from weft.window import EdgeClass
+
+
+MOST_FINER = 2  # so many times the slices the plan asks for, rather than slices of many widths
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +76,21 @@ def slices_of_edges(edges: Edges, readers: Iterable[Window] = ()) -> Slices | No
     calendars = tuple(CalendarTable(w) for w in edges.windows if isinstance(w, CalendarWindow))
     if calendars:
         return MixedSlices(calendars, EdgeHorizon.of(classes) if classes else None)
-    return slices_of_classes(classes) if classes else None
+    return _even_or_not(classes) if classes else None
+
+
+def _even_or_not(classes: list[EdgeClass]) -> Slices:
+    """Cut at every common divisor where that gives few slices more: even slices need no lookup.
+
+    >>> _even_or_not([(0, 10), (0, 15), (0, 25)]).width_us
+    5
+    """
+    chosen = primitive(classes)
+    grain = common_grain(chosen)
+    edges_per_grain = sum(grain / modulus for _, modulus in chosen)
+    if edges_per_grain * MOST_FINER >= 1:
+        return slices_of_classes([(chosen[0][0], grain)])
+    return slices_of_classes(chosen)
 
 
 def periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:

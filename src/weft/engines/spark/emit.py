@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from weft.engines.spark.fan_out import NODE, START, constant
+from weft.engines.spark.fan_out import NODE, START
 from weft.engines.spark.flow import LAST
 from weft.engines.spark.lower import Lowered, lower
 from weft.engines.spark.readings import Shape, shapes_of
@@ -50,28 +51,29 @@ class Emission:
                 lines.setdefault(number, []).append({_LABEL: emit.label, _SPAN: _span(shape)})
         first = min(lines)
         table = [lines.get(number, []) for number in range(first, max(lines) + 1)]
+        # A literal, not SQL text: a label may hold any character.
+        known = F.from_json(F.lit(json.dumps(table)), f"array<array<{_LINE}>>")
         # Rows of windows that the query does not have meet an empty list, or none, and go.
-        found = F.get(constant(table, f"array<array<{_LINE}>>"), F.col(NODE) - first)
-        labelled = self.rows.select("*", F.inline(found))
+        labelled = self.rows.select("*", F.inline(F.get(known, F.col(NODE) - first)))
         return labelled.select(*self._columns(emits[0], shapes))
 
     def _columns(self, emit: Emit, shapes: Mapping[int, Shape]) -> list[Column]:
         label, start, end = emit.window_columns
         time_type = self.events.time_type
         keys = zip(self.events.keys, emit.keys, strict=True)
-        return [
-            *(F.col(own).alias(name) for own, (name, _) in keys),
-            F.col(_LABEL).alias(label),
-            timestamp_of(F.col(START), time_type).alias(start),
-            timestamp_of(_end(shapes), time_type).alias(end),
-            *(self._lowered(call).alias(alias) for alias, call in emit.outputs),
+        named = [
+            *((own, name) for own, (name, _) in keys),
+            (_LABEL, label),
+            (timestamp_of(START, time_type), start),
+            (timestamp_of(_end(shapes), time_type), end),
+            *((self._lowered(call), alias) for alias, call in emit.outputs),
         ]
+        return [F.expr(text).alias(name) for text, name in named]
 
-    def _lowered(self, call: AggregateCall) -> Column:
+    def _lowered(self, call: AggregateCall) -> str:
         argument = self.events.types[call.args[0]] if call.args else None
-        columns = tuple(F.col(self.names[p]) for p in call.partials)
-        ranks = self.ranks.get(call.partials[0], ())
-        return lower(Lowered(columns, call, argument, ranks))
+        names = tuple(self.names[p] for p in call.partials)
+        return lower(Lowered(names, call, argument, self.ranks.get(call.partials[0], ())))
 
 
 def _span(shape: Shape) -> int:
@@ -84,11 +86,12 @@ def _span(shape: Shape) -> int:
             return 0  # as long as the calendar says
 
 
-def _end(shapes: Mapping[int, Shape]) -> Column:
-    end = F.col(START) + F.col(_SPAN)
+def _end(shapes: Mapping[int, Shape]) -> str:
+    cases = []
     for number, shape in shapes.items():
         if isinstance(shape, SessionWindow):
-            end = F.when(F.col(NODE) == number, F.col(LAST) + F.col(_SPAN)).otherwise(end)
+            cases.append(f"WHEN {NODE} = {number} THEN {LAST} + {_SPAN}")
         elif isinstance(shape, CalendarWindow):
-            end = F.when(F.col(NODE) == number, calendar_end(shape, F.col(START))).otherwise(end)
-    return end
+            cases.append(f"WHEN {NODE} = {number} THEN {calendar_end(shape, START)}")
+    regular = f"{START} + {_SPAN}"
+    return f"CASE {' '.join(cases)} ELSE {regular} END" if cases else regular

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DataType, IntegralType, NullType, NumericType
 
 from weft.engines.spark.times import micros_of
-from weft.errors import InternalError
+from weft.errors import InternalError, QueryError
 from weft.expression import column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql import DataFrame
 
-    from weft.aggregates import Partial
+    from weft.aggregates import AggregateCall, Partial
     from weft.engines.spark.scopes import PlannedScope
     from weft.window import SessionWindow
 
@@ -45,22 +43,22 @@ class Events:
         texts = tuple(dict.fromkeys(a for p in scope.partials for a in p.args))
         arguments = {text: f"a{i}" for i, text in enumerate(texts)}
         keys = {f"k{i}": text for i, (_, text) in enumerate(scope.keys)}
-        time = F.col(column(scan.time))
-        kept = source.where(time.isNotNull())
+        time = column(scan.time)
+        kept = source.where(f"{time} IS NOT NULL")
         if scan.where is not None:
-            kept = kept.where(F.expr(scan.where))
-        frame = kept.select(
-            *(F.expr(text).alias(name) for name, text in keys.items()),
-            micros_of(time, time_type, scan.time).alias(TIME),
-            *(F.expr(text).alias(name) for text, name in arguments.items()),
+            kept = kept.where(scan.where)
+        frame = kept.selectExpr(
+            *(f"{text} AS {name}" for name, text in keys.items()),
+            f"{micros_of(time, time_type, scan.time)} AS {TIME}",
+            *(f"{text} AS {name}" for text, name in arguments.items()),
         )
         fields = {field.name: field.dataType for field in frame.schema}
         types = {text: fields[name] for text, name in arguments.items()}
         return Events(frame, tuple(keys), arguments, types, time_type)
 
-    def args(self, partial: Partial) -> tuple[Column, ...]:
+    def args(self, partial: Partial) -> tuple[str, ...]:
         """The columns that a partial is lifted from."""
-        return tuple(F.col(self.arguments[text]) for text in partial.args)
+        return tuple(self.arguments[text] for text in partial.args)
 
     def arg_types(self, partial: Partial) -> tuple[DataType, ...]:
         """The types of the columns that a partial is lifted from."""
@@ -68,17 +66,33 @@ class Events:
 
     def with_sessions(self, windows: Iterable[SessionWindow]) -> DataFrame:
         """Add the start of each event's session, in a column per window; one sort serves all."""
-        own = Window.partitionBy(*self.keys).orderBy(TIME)
-        previous = F.lag(TIME).over(own)
-        frame = self.frame.withColumn("previous", previous)
-        upto = own.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        for window in windows:
-            apart = F.col(TIME) - F.col("previous") > window.gap_us
-            begins = F.when(F.col("previous").isNull() | apart, F.col(TIME))
-            frame = frame.withColumn(session_column(window), F.max(begins).over(upto))
-        return frame.drop("previous")
+        own = f"PARTITION BY {', '.join(self.keys) or 'NULL'} ORDER BY {TIME}"
+        frame = self.frame.selectExpr("*", f"lag({TIME}) OVER ({own}) AS previous")
+        starts = [
+            f"max(CASE WHEN previous IS NULL OR {TIME} - previous > {w.gap_us}L THEN {TIME} END) "
+            f"OVER ({own} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS {session_column(w)}"
+            for w in windows
+        ]
+        return frame.selectExpr("*", *starts)
 
 
 def session_column(window: SessionWindow) -> str:
     """Name the column that holds the start of a session of this window."""
     return f"session_{window.gap_us}"
+
+
+def check_input(call: AggregateCall, types: Mapping[str, DataType]) -> None:
+    """Refuse an input that a function does not take, before Spark converts it silently."""
+    takes = {
+        "anything": DataType,
+        "numbers": NumericType,
+        "integers": IntegralType,
+        "booleans": BooleanType,
+    }
+    needed = call.aggregate.accepts
+    given = types[call.args[0]] if call.args else NullType()
+    if not isinstance(given, takes[needed] | NullType):
+        raise QueryError(
+            f"{call} cannot be computed: {call.args[0]} is of type {given.simpleString()}",
+            hint=f"{call.function} needs {needed}; cast the column, or use another aggregate",
+        )

@@ -11,26 +11,26 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
-from weft.engines.spark.times import whole
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 NODE, START = "node", "start"
 FEEDER = "feeder"
 _INSTANCE = "instance"
 
 
-def constant(value: Any, type: str) -> Column:
+def constant(value: Any, type: str) -> str:
     """Return a constant of any size as one short expression, which Spark evaluates once.
 
-    As one literal per element, thousands of windows would be thousands of expressions.
+    As one literal per element, thousands of windows would be thousands of expressions. The value
+    holds numbers only, so nothing in it needs to be quoted.
+
+    >>> constant([1, 2], "array<int>")
+    "from_json('[1,2]', 'array<int>')"
     """
-    return F.from_json(F.lit(json.dumps(value, separators=(",", ":"))), type)
+    return f"from_json('{json.dumps(value, separators=(',', ':'))}', '{type}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def fan_out(
     rows: DataFrame,
     kept: Sequence[str],
     readings: Mapping[int, Sequence[Reading]],
-    special: Mapping[int, Column],
+    special: Mapping[int, str],
 ) -> DataFrame:
     """Copy each row to the instances it belongs to: columns `kept`, `node` and `start`.
 
@@ -71,11 +71,12 @@ def fan_out(
     varying = [p for p in traits.parameters if len({getattr(r, p) for r in listed}) > 1]
     if len(listed) > 1:
         types = ", ".join([f"{NODE}: int", *(f"{p}: bigint" for p in varying)])
-        rows = rows.select("*", F.inline(_table(readings, varying, f"array<struct<{types}>>")))
+        table = _table(readings, varying, f"array<struct<{types}>>")
+        rows = rows.selectExpr("*", f"inline({table})")
     else:
-        rows = rows.select("*", F.lit(listed[0].node).alias(NODE))
-    values = {p: F.lit(getattr(listed[0], p)).cast("bigint") for p in traits.parameters}
-    values |= {p: F.col(p) for p in varying}
+        rows = rows.selectExpr("*", f"{listed[0].node} AS {NODE}")
+    values = {p: f"{getattr(listed[0], p)}L" for p in traits.parameters}
+    values |= {p: p for p in varying}
     return _with_starts(rows, kept, traits, values, special)
 
 
@@ -113,7 +114,7 @@ class _Traits:
         return tuple(name for name, is_needed in needed.items() if is_needed)
 
 
-def _table(readings: Mapping[int, Sequence[Reading]], varying: Sequence[str], type: str) -> Column:
+def _table(readings: Mapping[int, Sequence[Reading]], varying: Sequence[str], type: str) -> str:
     def line(reading: Reading) -> dict[str, int]:
         return {name: getattr(reading, name) for name in (NODE, *varying)}
 
@@ -122,32 +123,32 @@ def _table(readings: Mapping[int, Sequence[Reading]], varying: Sequence[str], ty
         return constant([line(r) for r in only], type)
     first, last = min(readings), max(readings)
     lines = [[line(r) for r in readings.get(node, ())] for node in range(first, last + 1)]
-    return F.get(constant(lines, f"array<{type}>"), F.col(FEEDER) - first)
+    return f"get({constant(lines, f'array<{type}>')}, {FEEDER} - {first})"
 
 
 def _with_starts(
     rows: DataFrame,
     kept: Sequence[str],
     traits: _Traits,
-    values: Mapping[str, Column],
-    special: Mapping[int, Column],
+    values: Mapping[str, str],
+    special: Mapping[int, str],
 ) -> DataFrame:
     """Compute the start of every instance; rows in a gap between instances are dropped."""
-    own = F.col(START)
-    newest = own - values["shift"] if traits.shift else own
+    newest = f"({START} - {values['shift']})" if traits.shift else START
     if "slide" in values:
-        position = newest - values["offset"] if traits.offset else newest
-        behind = F.pmod(position, values["slide"])
-        newest = newest - behind
+        position = f"{newest} - {values['offset']}" if traits.offset else newest
+        behind = f"pmod({position}, {values['slide']})"
+        newest = f"({newest} - {behind})"
         if traits.gaps:
-            rows = rows.where(behind <= values["reach"])
+            rows = rows.where(f"{behind} <= {values['reach']}")
         if traits.overlap:
-            older = whole(values["reach"] - behind, values["slide"]) * values["slide"]
-            starts = F.explode(F.sequence(newest - older, newest, values["slide"]))
-            rows = rows.select("*", starts.alias(_INSTANCE))
-            newest = F.col(_INSTANCE)
+            older = f"({values['reach']} - {behind}) div {values['slide']} * {values['slide']}"
+            starts = f"explode(sequence({newest} - {older}, {newest}, {values['slide']}))"
+            rows = rows.selectExpr("*", f"{starts} AS {_INSTANCE}")
+            newest = _INSTANCE
     if traits.every:
-        rows = rows.where(F.pmod(own - newest, values["every"]) == 0)
-    for node, start in special.items():
-        newest = F.when(F.col(NODE) == node, start).otherwise(newest)
-    return rows.select(*kept, NODE, newest.alias(START))
+        rows = rows.where(f"pmod({START} - {newest}, {values['every']}) = 0")
+    if special:
+        cases = " ".join(f"WHEN {NODE} = {node} THEN {start}" for node, start in special.items())
+        newest = f"CASE {cases} ELSE {newest} END"
+    return rows.selectExpr(*kept, NODE, f"{newest} AS {START}")

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from weft.engines.spark.events import TIME, Events
 from weft.engines.spark.fan_out import FEEDER, NODE, START, Reading, constant, fan_out
 from weft.engines.spark.partials import Aggregation, NativePartial, SpreadPartial
@@ -24,7 +22,7 @@ from weft.plan import Node, Roll, Scan, Slice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from weft.aggregates import Partial
 
@@ -101,8 +99,8 @@ class Flow:
             (partial,) = self.branch.partials
             native = self.natives[partial]
             assert isinstance(native, SpreadPartial)
-            frame = frame.withColumn(ENTRY, native.entry(self.events.args(partial)))
-        frame = frame.withColumn(START, F.col(TIME))
+            frame = frame.selectExpr("*", f"{native.entry(self.events.args(partial))} AS {ENTRY}")
+        frame = frame.selectExpr("*", f"{TIME} AS {START}")
         places = [p for n, level in self.levels.items() if level == 1 for p in places_of(n)]
         scan = next(node for node in self.nodes if isinstance(node, Scan))
         readings = [r for p in places if (r := reading_of(p, self.ids[p], scan, None))]
@@ -135,31 +133,30 @@ class Flow:
             return True
         return any(node in n.inputs for n, own in self.levels.items() if own > level)
 
-    def _special(self, pairs: Iterable[tuple[Place, Node]]) -> dict[int, Column]:
+    def _special(self, pairs: Iterable[tuple[Place, Node]]) -> dict[int, str]:
         found = {self.ids[p]: special_start(p, feeder, self.nodes) for p, feeder in pairs}
         return {number: start for number, start in found.items() if start is not None}
 
     def _lifts(self) -> dict[str, Aggregation]:
-        time = F.col(TIME)
         made = {
-            self.names[p]: self.natives[p].lift(self.names[p], self.events.args(p), time)
+            self.names[p]: self.natives[p].lift(self.names[p], self.events.args(p), TIME)
             for p in self.branch.partials
         }
-        return made | ({LAST: Aggregation({LAST: F.max(time)})} if self.with_last else {})
+        return made | ({LAST: Aggregation({LAST: f"max({TIME})"})} if self.with_last else {})
 
     def _combines(self) -> dict[str, Aggregation]:
         made = {
             self.names[p]: self.natives[p].combine(self.names[p], self.events.arg_types(p))
             for p in self.branch.partials
         }
-        return made | ({LAST: Aggregation({LAST: F.max(LAST)})} if self.with_last else {})
+        return made | ({LAST: Aggregation({LAST: f"max({LAST})"})} if self.with_last else {})
 
     def _level(
         self,
         rows: DataFrame,
         kept: Sequence[str],
         readings: Mapping[int, Sequence[Reading]],
-        special: Mapping[int, Column],
+        special: Mapping[int, str],
         made: Mapping[str, Aggregation],
     ) -> DataFrame:
         """Fan rows out to the places of one level, and aggregate."""
@@ -169,15 +166,15 @@ class Flow:
             return aggregated(copies, (*self._keys, NODE, START), made)
         # A column that is everywhere the same would still be hashed and moved.
         alone = aggregated(copies, (*self._keys, START), made)
-        return alone.withColumn(NODE, F.lit(places.pop()))
+        return alone.selectExpr("*", f"{places.pop()} AS {NODE}")
 
     def _collapsed(self, rows: DataFrame) -> DataFrame:
         (partial,) = self.branch.partials
         native, name = self.natives[partial], self.names[partial]
         assert isinstance(native, SpreadPartial)
-        made = {name: native.collapse(name, F.col(ENTRY))}
+        made = {name: native.collapse(name, ENTRY)}
         if self.with_last:
-            made[LAST] = Aggregation({LAST: F.max(LAST)})
+            made[LAST] = Aggregation({LAST: f"max({LAST})"})
         return aggregated(rows, (*self.events.keys, NODE, START), made)
 
     def _by_window(self, rows: DataFrame) -> DataFrame:
@@ -186,30 +183,23 @@ class Flow:
         windows = [self.numbers[shape] for _, shape in emitted if shape is not None]
         if windows == list(range(len(windows))):
             return rows
-        columns = {name: F.col(name) for name in self._columns}
+        columns = {name: name for name in self._columns}
         if len(set(windows)) < len(windows):
             for partial in self.branch.partials:
-                has = [self.ids[p] for p in emitted if partial in p[0].partials]
+                has = [str(self.ids[p]) for p in emitted if partial in p[0].partials]
                 name = self.names[partial]
-                columns[name] = F.when(F.col(NODE).isin(has), F.col(name))
-        window = F.get(constant(windows, "array<int>"), F.col(NODE))
-        return rows.select(
+                columns[name] = f"CASE WHEN {NODE} IN ({', '.join(has)}) THEN {name} END"
+        return rows.selectExpr(
             *self.events.keys,
-            window.alias(NODE),
+            f"get({constant(windows, 'array<int>')}, {NODE}) AS {NODE}",
             START,
-            *(column.alias(name) for name, column in columns.items()),
+            *(f"{column} AS {name}" for name, column in columns.items()),
         )
 
 
 def aggregated(rows: DataFrame, by: Sequence[str], made: Mapping[str, Aggregation]) -> DataFrame:
     """Group rows, aggregate, and finish partials that are made of several aggregates."""
-    asked = [
-        aggregate.alias(name) for a in made.values() for name, aggregate in a.aggregates.items()
-    ]
-    grouped = rows.groupBy(*by).agg(*asked)
+    grouped = rows.groupBy(*by).agg(*(column for a in made.values() for column in a.columns()))
     if all(a.result is None for a in made.values()):
         return grouped
-    finished = [
-        (F.col(name) if a.result is None else a.result).alias(name) for name, a in made.items()
-    ]
-    return grouped.select(*by, *finished)
+    return grouped.selectExpr(*by, *(f"{a.result or name} AS {name}" for name, a in made.items()))

@@ -1,11 +1,10 @@
-"""From partials to results: what `AggregateFunction.lower` does, as Catalyst expressions."""
+"""From partials to results: what `AggregateFunction.lower` does, as SQL text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType
 
 from weft.engines.spark.partials import average_type
@@ -14,8 +13,6 @@ from weft.engines.spark.spread import quantile_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import Column
-
     from weft.aggregates import AggregateCall
 
 
@@ -23,53 +20,54 @@ if TYPE_CHECKING:
 class Lowered:
     """What a result is made of: its partials' columns, its rank, the type of its argument."""
 
-    partials: tuple[Column, ...]
+    partials: tuple[str, ...]
     call: AggregateCall
     argument: DataType | None
     ranks: Sequence[float]  # those that the partial of an exact percentile holds
 
 
-def lower(parts: Lowered) -> Column:
-    """Return the result of an aggregate call as a column."""
+def lower(parts: Lowered) -> str:
+    """Return the result of an aggregate call as an expression."""
     rule = _RULES.get(parts.call.function)
     return parts.partials[0] if rule is None else rule(parts)
 
 
-def _average(parts: Lowered) -> Column:
+def _average(parts: Lowered) -> str:
     total, count = parts.partials
     if isinstance(parts.argument, DecimalType):
-        return (total / count.cast("decimal(20, 0)")).cast(average_type(parts.argument))
-    return total.cast("double") / F.when(count > 0, count)
+        kind = average_type(parts.argument).simpleString()
+        return f"cast({total} / nullif(cast({count} AS decimal(20, 0)), 0) AS {kind})"
+    return f"cast({total} AS double) / nullif({count}, 0)"
 
 
-def _variance(*, sample: bool, root: bool) -> Callable[[Lowered], Column]:
-    def rule(parts: Lowered) -> Column:
+def _variance(*, sample: bool, root: bool) -> Callable[[Lowered], str]:
+    def rule(parts: Lowered) -> str:
         moments = parts.partials[0]
-        freedom = moments["n"] - (1 if sample else 0)
-        variance = moments["m2"] / F.when(freedom > 0, freedom)
-        return F.sqrt(variance) if root else variance
+        freedom = f"{moments}.n - 1" if sample else f"{moments}.n"
+        variance = f"{moments}.m2 / CASE WHEN {freedom} > 0 THEN {freedom} END"
+        return f"sqrt({variance})" if root else variance
 
     return rule
 
 
-def _value(parts: Lowered) -> Column:
-    return parts.partials[0]["value"]
+def _value(parts: Lowered) -> str:
+    return f"{parts.partials[0]}.value"
 
 
-def _approximate(parts: Lowered) -> Column:
+def _approximate(parts: Lowered) -> str:
     return quantile_at(parts.partials[0], parts.call.parameters[0])
 
 
 def rank_of(call: AggregateCall) -> float:
     """Return the rank an exact percentile looks at."""
-    return call.parameters[0] if call.parameters else 0.5
+    return float(call.parameters[0]) if call.parameters else 0.5
 
 
-def _exact(parts: Lowered) -> Column:
-    return F.get(parts.partials[0], F.lit(list(parts.ranks).index(rank_of(parts.call))))
+def _exact(parts: Lowered) -> str:
+    return f"{parts.partials[0]}[{list(parts.ranks).index(rank_of(parts.call))}]"
 
 
-_RULES: Mapping[str, Callable[[Lowered], Column]] = {
+_RULES: Mapping[str, Callable[[Lowered], str]] = {
     "avg": _average,
     "var": _variance(sample=True, root=False),
     "var_pop": _variance(sample=False, root=False),

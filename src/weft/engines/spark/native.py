@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from weft.engines.base import Unsupported
 from weft.engines.spark.emit import Emission
-from weft.engines.spark.events import Events
+from weft.engines.spark.events import Events, check_input
 from weft.engines.spark.fan_out import NODE, START
 from weft.engines.spark.flow import LAST, Branch, Flow
 from weft.engines.spark.lower import rank_of
-from weft.engines.spark.partials import PARTIALS, NativePartial, Ranked, check_numbers
+from weft.engines.spark.partials import PARTIALS, NativePartial, Ranked
 from weft.engines.spark.readings import Shape, shapes_of
 from weft.engines.spark.spread import SPREAD
 from weft.plan import Node, Roll, Scan, Slice
@@ -55,7 +55,11 @@ class NativeStrategy:
 
     def compile(self, scope: PlannedScope, source: DataFrame) -> dict[str, DataFrame]:
         """Return the lazy result of each query; those of one scope share their rows."""
-        return _Compilation(scope, Events.of(scope, source)).results()
+        events = Events.of(scope, source)
+        for emit in scope.emits:
+            for _, call in emit.outputs:
+                check_input(call, events.types)
+        return _Compilation(scope, events).results()
 
 
 def _problems(node: Node) -> list[str]:
@@ -105,7 +109,6 @@ class _Compilation:
                 made[partial] = Ranked(self.ranks[partial])
             else:
                 made[partial] = PARTIALS.get(partial.kind) or SPREAD[partial.kind]
-            check_numbers(partial, made[partial], self.events.arg_types(partial))
         return made
 
     @cached_property

@@ -6,22 +6,18 @@ Spark hash-aggregates only those and sorts for the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType, NumericType
-
-from weft.errors import QueryError
+from pyspark.sql.types import DataType, DecimalType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column
 
-    from weft.aggregates import Partial
-
-Args = tuple["Column", ...]
+Args = tuple[str, ...]
 Types = tuple[DataType, ...]
 
 
@@ -29,164 +25,146 @@ Types = tuple[DataType, ...]
 class Aggregation:
     """Aggregate expressions by column name, and what is made of them afterwards.
 
-    Without a `result` the only aggregate is the partial itself.
+    Without a `result` the only aggregate is the partial itself. Expressions are SQL text, but for
+    functions that SQL does not name.
     """
 
-    aggregates: Mapping[str, Column]
-    result: Column | None = None
+    aggregates: Mapping[str, str | Column]
+    result: str | None = None
+
+    def columns(self) -> list[Column]:
+        """The aggregates as columns under their names."""
+        return [
+            (F.expr(e) if isinstance(e, str) else e).alias(name)
+            for name, e in self.aggregates.items()
+        ]
 
 
 class NativePartial:
     """One kind of partial; events are grouped by key and start, nothing else."""
 
-    numeric: ClassVar[bool] = False
-
-    def lift(self, name: str, args: Args, time: Column) -> Aggregation:
+    def lift(self, name: str, args: Args, time: str) -> Aggregation:
         """Fold events into the partial."""
         return Aggregation({name: self._lifted(args, time)})
 
     def combine(self, name: str, types: Types) -> Aggregation:
         """Fold partials into one."""
-        return Aggregation({name: self._combined(F.col(name), types)})
+        return Aggregation({name: self._combined(name, types)})
 
-    def _lifted(self, args: Args, time: Column) -> Column:
+    def _lifted(self, args: Args, time: str) -> str | Column:
         raise NotImplementedError
 
-    def _combined(self, partial: Column, types: Types) -> Column:
+    def _combined(self, partial: str, types: Types) -> str | Column:
         raise NotImplementedError
 
 
 class _Count(NativePartial):
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return F.count(args[0] if args else F.lit(1))
+    def _lifted(self, args: Args, time: str) -> str:
+        return f"count({args[0] if args else 1})"
 
-    def _combined(self, partial: Column, types: Types) -> Column:
-        return F.sum(partial)
+    def _combined(self, partial: str, types: Types) -> str:
+        return f"sum({partial})"
 
 
 class _Sum(NativePartial):
-    numeric = True
+    def _lifted(self, args: Args, time: str) -> str:
+        return f"sum({args[0]})"
 
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return F.sum(args[0])
-
-    def _combined(self, partial: Column, types: Types) -> Column:
+    def _combined(self, partial: str, types: Types) -> str:
         if isinstance(types[0], DecimalType):
             # A sum of sums would ask for ten more digits once again.
-            return F.sum(partial).cast(sum_type(types[0]))
-        return F.sum(partial)
+            return f"cast(sum({partial}) AS {sum_type(types[0]).simpleString()})"
+        return f"sum({partial})"
 
 
-class _Extreme(NativePartial):
-    """The least or the greatest of what is picked from an event; NULL is skipped."""
-
-    def __init__(self, *, greatest: bool) -> None:
-        self._pick = F.max if greatest else F.min
-
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return self._pick(args[0])
-
-    def _combined(self, partial: Column, types: Types) -> Column:
-        return self._pick(partial)
-
-
-class _AtTime(_Extreme):
-    """`first` and `last`: the value of the least or greatest (time, value)."""
-
-    def _lifted(self, args: Args, time: Column) -> Column:
-        event = F.struct(time.alias("at"), args[0].alias("value"))
-        return self._pick(F.when(args[0].isNotNull(), event))
-
-
-class _By(_Extreme):
-    """`min_by` and `max_by`: the value of the least or greatest (by, time, value)."""
-
-    def _lifted(self, args: Args, time: Column) -> Column:
-        value, by = args
-        event = F.struct(by.alias("by"), time.alias("at"), value.alias("value"))
-        return self._pick(F.when(by.isNotNull(), event))
-
-
-class _Truth(_Extreme):
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return self._pick(args[0].cast("boolean"))
-
-
-class _Product(NativePartial):
-    numeric = True
-
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return F.product(args[0].cast("double"))
-
-    def _combined(self, partial: Column, types: Types) -> Column:
-        return F.product(partial)
-
-
-class _Bits(NativePartial):
-    numeric = True
+class _Same(NativePartial):
+    """A function that combines values as it combines partials; NULL is skipped."""
 
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return F.call_function(self._function, args[0])
+    def _lifted(self, args: Args, time: str) -> str:
+        return f"{self._function}({self._picked(args, time)})"
 
-    def _combined(self, partial: Column, types: Types) -> Column:
-        return F.call_function(self._function, partial)
+    def _combined(self, partial: str, types: Types) -> str:
+        return f"{self._function}({partial})"
+
+    def _picked(self, args: Args, time: str) -> str:
+        return args[0]
+
+
+class _AtTime(_Same):
+    """`first` and `last`: the value of the least or greatest (time, value)."""
+
+    def _picked(self, args: Args, time: str) -> str:
+        (value,) = args
+        event = f"named_struct('at', {time}, 'value', {value})"
+        return f"CASE WHEN {value} IS NOT NULL THEN {event} END"
+
+
+class _By(_Same):
+    """`min_by` and `max_by`: the value of the least or greatest (by, time, value)."""
+
+    def _picked(self, args: Args, time: str) -> str:
+        value, by = args
+        event = f"named_struct('by', {by}, 'at', {time}, 'value', {value})"
+        return f"CASE WHEN {by} IS NOT NULL THEN {event} END"
+
+
+class _Truth(_Same):
+    def _picked(self, args: Args, time: str) -> str:
+        return f"cast({args[0]} AS boolean)"
+
+
+class _Product(NativePartial):
+    def _lifted(self, args: Args, time: str) -> Column:
+        return F.product(F.expr(f"cast({args[0]} AS double)"))
+
+    def _combined(self, partial: str, types: Types) -> Column:
+        return F.product(F.col(partial))
 
 
 class _Moments(NativePartial):
     """Count, mean and squared distances; merged pairwise, since sums of squares cancel digits."""
 
-    numeric = True
-
-    def lift(self, name: str, args: Args, time: Column) -> Aggregation:
-        value = args[0].cast("double")
+    def lift(self, name: str, args: Args, time: str) -> Aggregation:
+        value = f"cast({args[0]} AS double)"
         n, mean, variance = f"{name}_n", f"{name}_mean", f"{name}_variance"
         return Aggregation(
-            {n: F.count(value), mean: F.avg(value), variance: F.var_pop(value)},
-            F.struct(
-                F.col(n).alias("n"),
-                F.coalesce(F.col(mean), F.lit(0.0)).alias("mean"),
-                F.coalesce(F.col(variance) * F.col(n), F.lit(0.0)).alias("m2"),
-            ),
+            {n: f"count({value})", mean: f"avg({value})", variance: f"var_pop({value})"},
+            f"named_struct('n', {n}, 'mean', coalesce({mean}, 0D), "
+            f"'m2', coalesce({variance} * {n}, 0D))",
         )
 
     def combine(self, name: str, types: Types) -> Aggregation:
         parts = f"{name}_parts"
-        nothing = F.struct(
-            F.lit(0).cast("bigint").alias("n"), F.lit(0.0).alias("mean"), F.lit(0.0).alias("m2")
-        )
-        found = F.when(F.col(f"{name}.n") > 0, F.col(name))
         return Aggregation(
-            {parts: F.collect_list(found)}, F.aggregate(F.col(parts), nothing, _merged_moments)
+            {parts: f"collect_list(CASE WHEN {name}.n > 0 THEN {name} END)"},
+            f"aggregate({parts}, named_struct('n', 0L, 'mean', 0D, 'm2', 0D), "
+            f"(a, b) -> {_MERGED_MOMENTS})",
         )
 
 
-def _merged_moments(a: Column, b: Column) -> Column:
-    """Merge as Chan, Golub & LeVeque do."""
-    n = a["n"] + b["n"]
-    delta = b["mean"] - a["mean"]
-    return F.struct(
-        n.alias("n"),
-        (a["mean"] + delta * b["n"] / n).alias("mean"),
-        (a["m2"] + b["m2"] + delta * delta * a["n"] * b["n"] / n).alias("m2"),
-    )
+# Chan, Golub & LeVeque.
+_MERGED_MOMENTS = (
+    "named_struct('n', a.n + b.n, "
+    "'mean', a.mean + (b.mean - a.mean) * b.n / (a.n + b.n), "
+    "'m2', a.m2 + b.m2 + pow(b.mean - a.mean, 2) * a.n * b.n / (a.n + b.n))"
+)
 
 
-@dataclass(frozen=True, slots=True)
 class Ranked(NativePartial):
     """Exact percentiles at some ranks, taken from events; there is nothing to combine."""
 
-    numeric: ClassVar[bool] = True
-    ranks: tuple[float, ...] = field(default=())
+    def __init__(self, ranks: tuple[float, ...]) -> None:
+        self._ranks = ranks
 
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return F.percentile(args[0], F.array(*(F.lit(rank) for rank in self.ranks)))
+    def _lifted(self, args: Args, time: str) -> str:
+        return f"percentile({args[0]}, array({', '.join(f'{r!r}D' for r in self._ranks)}))"
 
-    def _combined(self, partial: Column, types: Types) -> Column:
+    def _combined(self, partial: str, types: Types) -> str:
         # Only reached where an instance is handed on as it is.
-        return F.first(partial)
+        return f"first({partial})"
 
 
 class SpreadPartial(NativePartial):
@@ -195,11 +173,11 @@ class SpreadPartial(NativePartial):
     As one value per group it would make Spark sort all events; as rows it is hash-aggregated.
     """
 
-    def entry(self, args: Args) -> Column:
+    def entry(self, args: Args) -> str:
         """Tell which entry an event belongs to; NULL for an event that does not count."""
         raise NotImplementedError
 
-    def collapse(self, name: str, entry: Column) -> Aggregation:
+    def collapse(self, name: str, entry: str) -> Aggregation:
         """Fold the entries of a key and start into the finished partial."""
         raise NotImplementedError
 
@@ -208,18 +186,18 @@ PARTIALS: Mapping[str, NativePartial] = {
     "count_rows": _Count(),
     "count": _Count(),
     "sum": _Sum(),
-    "min": _Extreme(greatest=False),
-    "max": _Extreme(greatest=True),
-    "first": _AtTime(greatest=False),
-    "last": _AtTime(greatest=True),
-    "min_by": _By(greatest=False),
-    "max_by": _By(greatest=True),
-    "bool_and": _Truth(greatest=False),
-    "bool_or": _Truth(greatest=True),
+    "min": _Same("min"),
+    "max": _Same("max"),
+    "first": _AtTime("min"),
+    "last": _AtTime("max"),
+    "min_by": _By("min"),
+    "max_by": _By("max"),
+    "bool_and": _Truth("min"),
+    "bool_or": _Truth("max"),
     "product": _Product(),
-    "bit_and": _Bits("bit_and"),
-    "bit_or": _Bits("bit_or"),
-    "bit_xor": _Bits("bit_xor"),
+    "bit_and": _Same("bit_and"),
+    "bit_or": _Same("bit_or"),
+    "bit_xor": _Same("bit_xor"),
     "moments": _Moments(),
 }
 
@@ -240,12 +218,3 @@ def average_type(argument: DecimalType) -> DecimalType:
     'decimal(16,6)'
     """
     return DecimalType(min(argument.precision + 4, 38), min(argument.scale + 4, 38))
-
-
-def check_numbers(partial: Partial, native: NativePartial, types: Types) -> None:
-    """Refuse an aggregate of numbers over something else, before Spark converts it silently."""
-    if native.numeric and not isinstance(types[0], NumericType) and types[0].typeName() != "void":
-        raise QueryError(
-            f"{partial} cannot be computed: {partial.args[0]} is of type {types[0].simpleString()}",
-            hint=f"{partial.kind} needs numbers; cast the column, or use count or max",
-        )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from weft.engines.spark.events import session_column
 from weft.engines.spark.fan_out import START, Reading
 from weft.engines.spark.slices import slice_start
@@ -22,8 +20,6 @@ from weft.window import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pyspark.sql import Column
 
 # A window whose instances are told by their start alone.
 Shape = PeriodicWindow | CalendarWindow | SessionWindow
@@ -108,20 +104,19 @@ def _stair(node: Roll, number: int, feeder: Node, shape: PeriodicWindow) -> Read
     return Reading(number, 0, before - 1, shape.slide_us, shape.offset_us)
 
 
-def special_start(place: Place, feeder: Node, nodes: Iterable[Node]) -> Column | None:
+def special_start(place: Place, feeder: Node, nodes: Iterable[Node]) -> str | None:
     """Return the start of instances that no `Reading` can tell; None where one can."""
     node, shape = place
-    own = F.col(START)
     if isinstance(feeder, Roll):
         return None
     if isinstance(node, Slice):
         ends = _ends_read_open(node, nodes) if node.edges.slicing == "begins" else ()
         if len(node.edges.classes) == 1 and not node.edges.windows and not ends:
             return None
-        return slice_start(own, node.edges, ends)
+        return slice_start(START, node.edges, ends)
     if isinstance(shape, CalendarWindow):
-        return calendar_start(shape, own)
-    return F.col(session_column(shape)) if isinstance(shape, SessionWindow) else None
+        return calendar_start(shape, START)
+    return session_column(shape) if isinstance(shape, SessionWindow) else None
 
 
 def _ends_read_open(node: Slice, nodes: Iterable[Node]) -> tuple[PeriodicWindow, ...]:

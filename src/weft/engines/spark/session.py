@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from weft.binding import TableColumns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +88,20 @@ def _schema(schema: pa.Schema) -> StructType:
     return converted
 
 
-def to_arrow(frame: Any) -> pa.Table:
-    """Collect a DataFrame as an Arrow table."""
-    collected: pa.Table = frame.toArrow()
-    return collected
+def columns_of_frame(frame: DataFrame) -> TableColumns:
+    """Describe a DataFrame to the binder."""
+    from pyspark.sql.types import (
+        BooleanType,
+        DecimalType,
+        IntegralType,
+        TimestampNTZType,
+        TimestampType,
+    )
+
+    fields = frame.schema.fields
+    exact = (IntegralType, DecimalType, BooleanType)
+    return TableColumns(
+        tuple(f.name for f in fields),
+        tuple(f.name for f in fields if isinstance(f.dataType, TimestampType | TimestampNTZType)),
+        frozenset(f.name for f in fields if isinstance(f.dataType, exact)),
+    )

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from weft.cost.edges import edge_rate
 from weft.engines.spark.fan_out import constant
-from weft.engines.spark.times import calendar_start, floor_to, whole
+from weft.engines.spark.times import calendar_start, floor_to
 from weft.window import CalendarWindow, EdgeClass, Edges, PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pyspark.sql import Column
 
 # One division per event instead of a search is worth up to twice the slices.
 _SPARE_EDGES = 2.0
@@ -26,7 +21,7 @@ _LARGEST_TABLE = 4096
 _MOST_CLASSES = 16
 
 
-def slice_start(time: Column, edges: Edges, open_ends: Iterable[PeriodicWindow] = ()) -> Column:
+def slice_start(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = ()) -> str:
     """Return the last edge at or before a time, or one that lies nearer.
 
     Slices may come out finer than the plan's where that takes less work per event. `open_ends`
@@ -37,17 +32,18 @@ def slice_start(time: Column, edges: Edges, open_ends: Iterable[PeriodicWindow] 
     starts = [calendar_start(w, time) for w in edges.windows if isinstance(w, CalendarWindow)]
     if classes:
         starts.append(_periodic_start(time, classes))
-    return reduce(F.greatest, starts)
+    return starts[0] if len(starts) == 1 else f"greatest({', '.join(starts)})"
 
 
-def _periodic_start(time: Column, classes: tuple[EdgeClass, ...]) -> Column:
+def _periodic_start(time: str, classes: tuple[EdgeClass, ...]) -> str:
     first, size = pane_of(classes)
     if len(classes) == 1 or _panes_suffice(classes, size):
         return floor_to(time, first, size)
     period = lcm(*(modulus for _, modulus in classes))
     if period // size <= _LARGEST_TABLE:
         return _looked_up(time, classes, first, size, period)
-    return F.greatest(*(floor_to(time, residue, modulus) for residue, modulus in classes))
+    starts = [floor_to(time, residue, modulus) for residue, modulus in classes]
+    return f"greatest({', '.join(starts)})"
 
 
 def pane_of(classes: Iterable[EdgeClass]) -> EdgeClass:
@@ -67,13 +63,14 @@ def _panes_suffice(classes: tuple[EdgeClass, ...], size: int) -> bool:
 
 
 def _looked_up(
-    time: Column, classes: tuple[EdgeClass, ...], first: int, size: int, period: int
-) -> Column:
+    time: str, classes: tuple[EdgeClass, ...], first: int, size: int, period: int
+) -> str:
     """Look the edge up in a table of one period: `floor(t / L) * L + table[(t mod L) div g]`."""
     table = [edge_before(position, classes) for position in range(first, first + period, size)]
-    within = F.pmod(time - F.lit(first).cast("bigint"), F.lit(period).cast("bigint"))
+    position = f"{time} - {first}L" if first else time
+    within = f"pmod({position}, {period}L)"
     starts = constant([start - first for start in table], "array<bigint>")
-    return time - within + F.get(starts, whole(within, F.lit(size)).cast("int"))
+    return f"{time} - {within} + get({starts}, cast({within} div {size}L AS int))"
 
 
 def edge_before(position: int, classes: Iterable[EdgeClass]) -> int:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from weft.aggregates.sketches import HLL_BITS, HLL_REGISTERS, QUANTILE_RELATIVE_ERROR
 from weft.engines.spark.partials import Aggregation, Args, SpreadPartial, Types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pyspark.sql import Column
 
 _GAMMA = (1 + QUANTILE_RELATIVE_ERROR) / (1 - QUANTILE_RELATIVE_ERROR)
 _RANK_BITS = 64 - HLL_BITS
@@ -24,115 +20,99 @@ _CLASS = 1_000_000
 class _Distinct(SpreadPartial):
     """One row per distinct value."""
 
-    def entry(self, args: Args) -> Column:
+    def entry(self, args: Args) -> str:
         return args[0]
 
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return F.count(F.lit(1))
+    def _lifted(self, args: Args, time: str) -> str:
+        return "count(1)"
 
-    def _combined(self, partial: Column, types: Types) -> Column:
-        return F.count(F.lit(1))
+    def _combined(self, partial: str, types: Types) -> str:
+        return "count(1)"
 
-    def collapse(self, name: str, entry: Column) -> Aggregation:
-        return Aggregation({name: F.count(entry)})
+    def collapse(self, name: str, entry: str) -> Aggregation:
+        return Aggregation({name: f"count({entry})"})
 
 
 class _HyperLogLog(SpreadPartial):
     """One row per register that is not empty, with its greatest rank."""
 
-    def entry(self, args: Args) -> Column:
-        return F.when(args[0].isNotNull(), F.shiftrightunsigned(_hash(args[0]), _RANK_BITS))
+    def entry(self, args: Args) -> str:
+        register = f"shiftrightunsigned(xxhash64({args[0]}), {_RANK_BITS})"
+        return f"CASE WHEN {args[0]} IS NOT NULL THEN {register} END"
 
-    def _lifted(self, args: Args, time: Column) -> Column:
-        rest = _hash(args[0]).bitwiseAND(F.lit((1 << _RANK_BITS) - 1))
-        digits = F.when(rest == 0, 0).otherwise(F.length(F.bin(rest)))
-        return F.max(F.lit(_RANK_BITS + 1) - digits)
+    def _lifted(self, args: Args, time: str) -> str:
+        rest = f"(xxhash64({args[0]}) & {(1 << _RANK_BITS) - 1}L)"
+        return f"max({_RANK_BITS + 1} - CASE WHEN {rest} = 0 THEN 0 ELSE length(bin({rest})) END)"
 
-    def _combined(self, partial: Column, types: Types) -> Column:
-        return F.max(partial)
+    def _combined(self, partial: str, types: Types) -> str:
+        return f"max({partial})"
 
-    def collapse(self, name: str, entry: Column) -> Aggregation:
+    def collapse(self, name: str, entry: str) -> Aggregation:
         used, weight = f"{name}_used", f"{name}_weight"
-        counted = F.when(entry.isNotNull(), F.pow(F.lit(2.0), -F.col(name)))
+        counted = f"CASE WHEN {entry} IS NOT NULL THEN pow(2D, -{name}) END"
         return Aggregation(
-            {used: F.count(entry), weight: F.coalesce(F.sum(counted), F.lit(0.0))},
-            _estimate(F.lit(HLL_REGISTERS) - F.col(used), F.col(weight)),
+            {used: f"count({entry})", weight: f"coalesce(sum({counted}), 0D)"},
+            _estimate(f"({HLL_REGISTERS} - {used})", weight),
         )
 
 
-def _hash(value: Column) -> Column:
-    return F.xxhash64(value)
-
-
-def _estimate(empty: Column, weight: Column) -> Column:
+def _estimate(empty: str, weight: str) -> str:
     """Estimate as `weft.aggregates.sketches.hll_estimate` does, from the registers in use."""
     m = float(HLL_REGISTERS)
-    raw = F.lit(_ALPHA * m * m) / (weight + empty)
-    linear = F.lit(m) * F.ln(F.lit(m) / F.when(empty > 0, empty))
-    small = (raw <= 2.5 * m) & (empty > 0)
-    return F.round(F.when(small, linear).otherwise(raw)).cast("bigint")
+    raw = f"({_ALPHA * m * m!r}D / ({weight} + {empty}))"
+    linear = f"{m!r}D * ln({m!r}D / {empty})"
+    small = f"{raw} <= {2.5 * m!r}D AND {empty} > 0"
+    return f"cast(round(CASE WHEN {small} THEN {linear} ELSE {raw} END) AS bigint)"
 
 
 class _Quantiles(SpreadPartial):
     """One row per logarithmic bucket, with the number of its values."""
 
-    numeric = True
-
-    def entry(self, args: Args) -> Column:
-        value = args[0].cast("double")
-        exponent = F.ceil(F.ln(F.abs(value)) / F.ln(F.lit(_GAMMA)))
-        finite = F.when(value > 0, exponent + _CLASS).otherwise(-exponent - _CLASS)
-        infinite = F.when(value > 0, 2 * _CLASS).otherwise(-2 * _CLASS)
+    def entry(self, args: Args) -> str:
+        value = f"cast({args[0]} AS double)"
+        exponent = f"cast(ceil(ln(abs({value})) / ln({_GAMMA!r}D)) AS int)"
         return (
-            F.when(value.isNull(), None)
-            .when(F.isnan(value), 3 * _CLASS)
-            .when(value == 0, 0)
-            .when(F.abs(value) == float("inf"), infinite)
-            .otherwise(finite)
-            .cast("int")
+            f"CASE WHEN {value} IS NULL THEN NULL WHEN isnan({value}) THEN {3 * _CLASS} "
+            f"WHEN {value} = 0 THEN 0 WHEN {value} = double('Infinity') THEN {2 * _CLASS} "
+            f"WHEN {value} = double('-Infinity') THEN {-2 * _CLASS} "
+            f"WHEN {value} > 0 THEN {exponent} + {_CLASS} ELSE -{exponent} - {_CLASS} END"
         )
 
-    def _lifted(self, args: Args, time: Column) -> Column:
-        return F.count(F.lit(1))
+    def _lifted(self, args: Args, time: str) -> str:
+        return "count(1)"
 
-    def _combined(self, partial: Column, types: Types) -> Column:
-        return F.sum(partial)
+    def _combined(self, partial: str, types: Types) -> str:
+        return f"sum({partial})"
 
-    def collapse(self, name: str, entry: Column) -> Aggregation:
+    def collapse(self, name: str, entry: str) -> Aggregation:
         buckets = f"{name}_buckets"
-        pair = F.struct(entry.alias("bucket"), F.col(name).alias("n"))
+        pair = f"named_struct('bucket', {entry}, 'n', {name})"
         return Aggregation(
-            {buckets: F.collect_list(F.when(entry.isNotNull(), pair))},
-            F.array_sort(F.col(buckets)),
+            {buckets: f"collect_list(CASE WHEN {entry} IS NOT NULL THEN {pair} END)"},
+            f"array_sort({buckets})",
         )
 
 
-def quantile_at(buckets: Column, rank: float) -> Column:
+def quantile_at(buckets: str, rank: float) -> str:
     """Return the middle of the bucket at a rank, as `weft.aggregates.sketches.quantile_of` does."""
-    zero = F.lit(0).cast("bigint")
-    total = F.aggregate(buckets, zero, lambda n, b: n + b["n"])
-    place = F.floor(F.lit(rank) * (total - 1)).cast("bigint")
-    start = F.struct(place.alias("left"), F.lit(None).cast("int").alias("bucket"))
-    found = F.aggregate(
-        buckets,
-        start,
-        lambda a, b: F.struct(
-            (a["left"] - b["n"]).alias("left"),
-            F.when(a["left"] >= 0, b["bucket"]).otherwise(a["bucket"]).alias("bucket"),
-        ),
+    total = f"aggregate({buckets}, 0L, (n, b) -> n + b.n)"
+    place = f"cast(floor({float(rank)!r}D * ({total} - 1)) AS bigint)"
+    found = (
+        f"aggregate({buckets}, named_struct('left', {place}, 'bucket', cast(NULL AS int)), "
+        "(a, b) -> named_struct('left', a.left - b.n, "
+        "'bucket', CASE WHEN a.left >= 0 THEN b.bucket ELSE a.bucket END), a -> a.bucket)"
     )
-    return _bucket_value(found["bucket"])
+    return f"element_at(transform(array({found}), b -> {_bucket_value('b')}), 1)"
 
 
-def _bucket_value(bucket: Column) -> Column:
-    size = F.lit(2 / (_GAMMA + 1)) * F.pow(F.lit(_GAMMA), F.abs(bucket) - _CLASS)
+def _bucket_value(bucket: str) -> str:
+    size = f"{2 / (_GAMMA + 1)!r}D * pow({_GAMMA!r}D, abs({bucket}) - {_CLASS})"
     return (
-        F.when(bucket.isNull(), None)
-        .when(bucket == 0, 0.0)
-        .when(bucket == 3 * _CLASS, float("nan"))
-        .when(bucket == 2 * _CLASS, float("inf"))
-        .when(bucket == -2 * _CLASS, float("-inf"))
-        .otherwise(F.when(bucket > 0, size).otherwise(-size))
+        f"CASE WHEN {bucket} IS NULL THEN NULL WHEN {bucket} = 0 THEN 0D "
+        f"WHEN {bucket} = {3 * _CLASS} THEN double('NaN') "
+        f"WHEN {bucket} = {2 * _CLASS} THEN double('Infinity') "
+        f"WHEN {bucket} = {-2 * _CLASS} THEN double('-Infinity') "
+        f"ELSE sign({bucket}) * {size} END"
     )
 
 

@@ -1,22 +1,20 @@
 """Instants in Spark: microseconds inside, the source's own timestamps outside.
 
-Everything here gives the same answer whatever the time zone of the Spark session: a timestamp
-without a zone is taken as UTC, and calendars are computed on dates, which have no zone.
+Everything here is SQL text, which costs one call to Spark where a tree of columns costs hundreds.
+It gives the same answer whatever the time zone of the Spark session: a timestamp without a zone
+is taken as UTC, and calendars are computed on dates, which have no zone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType, TimestampType
 
 from weft.errors import DataError
 from weft.time import DAY
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
-
     from weft.window import CalendarWindow
 
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
@@ -26,78 +24,78 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = {"day": 1, "week": 7}
 
 
-def micros_of(time: Column, type: DataType, name: str) -> Column:
+def micros_of(time: str, type: DataType, name: str) -> str:
     """Read an event's time as microseconds since 1970 UTC; NULL stays NULL."""
     if isinstance(type, TimestampType):
-        return F.unix_micros(time)
+        return f"unix_micros({time})"
     if isinstance(type, TimestampNTZType):
         return _micros_of_zoneless(time)
     if isinstance(type, DateType):
-        return F.unix_date(time).cast("bigint") * F.lit(DAY)
+        return f"unix_date({time}) * {DAY}L"
     if isinstance(type, IntegralType):
-        return time.cast("bigint")
+        return f"cast({time} AS bigint)"
     raise DataError(
         f"the time column {name!r} is of type {type.simpleString()}",
         hint="use a timestamp, a date, or an integer of microseconds since 1970 UTC",
     )
 
 
-def timestamp_of(micros: Column, type: DataType) -> Column:
+def timestamp_of(micros: str, type: DataType) -> str:
     """Return microseconds as a timestamp of the kind that events of this time type have."""
     if isinstance(type, TimestampNTZType | DateType):
         return _zoneless(micros)
-    return F.timestamp_micros(micros)
+    return f"timestamp_micros({micros})"
 
 
-def _micros_of_zoneless(time: Column) -> Column:
+def _micros_of_zoneless(time: str) -> str:
     # `unix_micros` would go through the session's zone, where some local times do not exist.
-    seconds = (time - F.expr(_EPOCH)).cast("interval second").cast("decimal(18, 6)")
-    return (seconds * F.lit(1_000_000)).cast("bigint")
+    seconds = f"cast(cast({time} - {_EPOCH} AS interval second) AS decimal(18, 6))"
+    return f"cast({seconds} * 1000000 AS bigint)"
 
 
-def _zoneless(micros: Column) -> Column:
-    return F.expr(_EPOCH) + F.expr("INTERVAL '0.000001' SECOND") * micros
+def _zoneless(micros: str) -> str:
+    return f"({_EPOCH} + INTERVAL '0.000001' SECOND * ({micros}))"
 
 
-def floor_to(time: Column, offset_us: int, slide_us: int) -> Column:
-    """Return the last position `offset + m*slide` at or before a time, also before 1970."""
-    return time - F.pmod(time - F.lit(offset_us).cast("bigint"), F.lit(slide_us).cast("bigint"))
+def floor_to(time: str, offset_us: int, slide_us: int) -> str:
+    """Return the last position `offset + m*slide` at or before a time, also before 1970.
+
+    >>> floor_to("time", 0, 5), floor_to("time", 2, 5)
+    ('time - pmod(time, 5L)', 'time - pmod(time - 2L, 5L)')
+    """
+    position = f"{time} - {offset_us}L" if offset_us else time
+    return f"{time} - pmod({position}, {slide_us}L)"
 
 
-def whole(dividend: Column, divisor: Column) -> Column:
-    """Divide integers without a remainder or a double; both are positive or zero."""
-    return F.call_function("div", dividend, divisor)
-
-
-def calendar_start(window: CalendarWindow, time: Column) -> Column:
+def calendar_start(window: CalendarWindow, time: str) -> str:
     """Return where the calendar unit that holds a time begins."""
     first = _first_day(window, _local_date(window, time))
     following = _midnight(window, _next(window, first))
     # Where clocks go back over midnight, the old date returns after the new one began.
-    return F.when(following <= time, following).otherwise(_midnight(window, first))
+    own = _midnight(window, first)
+    return f"CASE WHEN {following} <= {time} THEN {following} ELSE {own} END"
 
 
-def calendar_end(window: CalendarWindow, start: Column) -> Column:
+def calendar_end(window: CalendarWindow, start: str) -> str:
     """Return where the calendar unit that begins at `start` ends."""
     return _midnight(window, _next(window, _local_date(window, start)))
 
 
-def _local_date(window: CalendarWindow, time: Column) -> Column:
-    local = F.convert_timezone(F.lit("UTC"), F.lit(window.zone), _zoneless(time))
-    return local.cast("date")
+def _local_date(window: CalendarWindow, time: str) -> str:
+    return f"cast(convert_timezone('UTC', '{window.zone}', {_zoneless(time)}) AS date)"
 
 
-def _first_day(window: CalendarWindow, day: Column) -> Column:
-    return day if window.unit == "day" else F.trunc(day, _TRUNCATE[window.unit])
+def _first_day(window: CalendarWindow, day: str) -> str:
+    return day if window.unit == "day" else f"trunc({day}, '{_TRUNCATE[window.unit]}')"
 
 
-def _next(window: CalendarWindow, first: Column) -> Column:
+def _next(window: CalendarWindow, first: str) -> str:
     if window.unit in _DAYS:
-        return F.date_add(first, _DAYS[window.unit])
-    return F.add_months(first, _MONTHS[window.unit])
+        return f"date_add({first}, {_DAYS[window.unit]})"
+    return f"add_months({first}, {_MONTHS[window.unit]})"
 
 
-def _midnight(window: CalendarWindow, day: Column) -> Column:
+def _midnight(window: CalendarWindow, day: str) -> str:
     # A midnight that does not exist, or exists twice, is the first instant of its day.
-    local = day.cast("timestamp_ntz")
-    return _micros_of_zoneless(F.convert_timezone(F.lit(window.zone), F.lit("UTC"), local))
+    local = f"cast({day} AS timestamp_ntz)"
+    return _micros_of_zoneless(f"convert_timezone('{window.zone}', 'UTC', {local})")

@@ -1,0 +1,152 @@
+"""One source of a session: its plan, its operators, its watermark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from weft.binding import TableColumns, bind
+from weft.engines.local.engine import scopes_of, types_of
+from weft.engines.local.events import read_scan, read_times
+from weft.engines.local.frame import plain
+from weft.engines.local.results import Closed, result_table
+from weft.engines.schema import result_schema
+from weft.errors import DataError
+from weft.kernels.grouping_dense import extent
+from weft.query import Query, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weft.engines.local.operator import ScopeOperator
+    from weft.plan import Emit, Plan, Scan
+
+Results = dict[str, pa.Table]
+
+
+@dataclass(slots=True)
+class SourceStream:
+    """The queries over one source, from the first batch on, which tells the types."""
+
+    source: str
+    plan: Plan
+    delay_us: int
+    schema: pa.Schema | None = None
+    queries: dict[str, Query] = field(default_factory=dict)
+    schemas: dict[str, pa.Schema] = field(default_factory=dict)
+    scopes: dict[Scan, list[ScopeOperator]] = field(default_factory=dict)
+    types: dict[Emit, tuple[pa.DataType, ...]] = field(default_factory=dict)
+    watermark_us: int | None = None
+    timeless: int = 0
+
+    @property
+    def operators(self) -> list[ScopeOperator]:
+        """All operators of this source."""
+        return [operator for operators in self.scopes.values() for operator in operators]
+
+    def push(self, table: pa.Table) -> Results:
+        """Take a batch and close what it closes; an error leaves everything as it was."""
+        if self.schema is None:
+            self.start(table.schema)
+        self._check(table.schema)
+        before = {scan: [one.saved() for one in ops] for scan, ops in self.scopes.items()}
+        watermark_us, timeless = self.watermark_us, self.timeless
+        try:
+            for scan, operators in self.scopes.items():
+                timed = read_scan(scan, table, scan.columns)
+                self.timeless += timed.timeless
+                for operator in operators:
+                    operator.process(timed)
+            return self.advance(self._latest(table))
+        except BaseException:
+            self.scopes, self.watermark_us, self.timeless = before, watermark_us, timeless
+            raise
+
+    def _latest(self, table: pa.Table) -> int | None:
+        """Return the watermark that a batch allows: its latest event less the delay."""
+        latest: list[int] = []
+        for name in dict.fromkeys(scan.time for scan in self.scopes if scan.time):
+            times, valid = read_times(plain(table.column(name)), name)
+            known = times if valid is None else times[valid]
+            if known.size:
+                latest.append(extent(known)[1])
+        return min(latest) - self.delay_us if latest else None
+
+    def start(self, schema: pa.Schema) -> None:
+        """Look up time columns and types, and make the operators."""
+        timestamps = [f.name for f in schema if pa.types.is_timestamp(f.type)]
+        table = TableColumns(schema.names, timestamps)
+        bound = bind(Workload(self.plan.queries), {self.source: table})
+        queries = {q.name: q for q in bound if isinstance(q, Query)}
+        times = {self.source: q.time for q in queries.values() if q.time is not None}
+        plan = self.plan.with_times(times)
+        schemas = {name: result_schema(query, schema) for name, query in queries.items()}
+        scopes = scopes_of(plan)
+        emits = tuple(e for ops in scopes.values() for op in ops for e in op.emits)
+        self.types = types_of(emits, schema)
+        self.plan, self.schema, self.scopes = plan, schema, scopes
+        self.queries, self.schemas = queries, schemas
+
+    def _check(self, schema: pa.Schema) -> None:
+        assert self.schema is not None
+        read = {name for scan in self.scopes for name in (*scan.columns, scan.time)}
+        whole = any(scan.whole_events for scan in self.scopes)
+        for field_ in self.schema:
+            if field_.name not in read and not whole:
+                continue
+            at = schema.get_field_index(field_.name)
+            if at < 0:
+                raise DataError(
+                    f"a batch of {self.source!r} has no column {field_.name!r}",
+                    hint=f"its columns are {', '.join(schema.names)}",
+                )
+            if schema.field(at).type != field_.type:
+                raise DataError(
+                    f"column {field_.name!r} of {self.source!r} was {field_.type} and now is "
+                    f"{schema.field(at).type}",
+                    hint="cast the batch to the types of the first one",
+                )
+
+    def advance(self, to_us: int | None) -> Results:
+        """Move the watermark on, never back, and return what closed."""
+        if to_us is None or (self.watermark_us is not None and to_us <= self.watermark_us):
+            return self._tables(())
+        self.watermark_us = to_us
+        return self._close(to_us)
+
+    def finish(self) -> Results:
+        """Close everything: the input has ended."""
+        return self._close(None)
+
+    def _close(self, to_us: int | None) -> Results:
+        found = [pair for one in self.operators for pair in one.advance(to_us, self.types)]
+        return self._tables(found)
+
+    def _tables(self, found: Iterable[tuple[Emit, Closed]]) -> Results:
+        closed: dict[str, list[Closed]] = {name: [] for name in self.queries}
+        for emit, one in found:
+            closed[emit.query].append(one)
+        codes = {e.query: one.codes for one in self.operators for e in one.emits}
+        return {
+            name: result_table(self.schemas[name], codes[name], parts)
+            for name, parts in closed.items()
+        }
+
+    def late(self) -> dict[str, int]:
+        """Return how many events came too late for each query."""
+        return {e.query: one.late for one in self.operators for e in one.emits}
+
+
+def instant_of(time: Any) -> int:
+    """Read a point in time: microseconds since 1970 UTC, or a datetime."""
+    from weft.engines.reference.events import time_us
+
+    found = time_us(time, "time")
+    if found is None:
+        raise DataError("the watermark cannot move to NULL", hint="give a time")
+    return found
+
+
+__all__ = ["Results", "SourceStream", "instant_of"]

@@ -1,0 +1,86 @@
+"""The stream: any batches, any cut points, the rows of a batch run; late events, bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.engines.local.session import LocalSession
+from weft.testing import assert_same_rows
+from weft.testing.strategies import events, windows, workloads
+
+RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+
+
+def by_query(workload: weft.Workload, found: Any) -> dict[str, pa.Table]:
+    return {workload.queries[0].name: found} if len(workload) == 1 else found
+
+
+class Gathered:
+    """Rows of a session, batch after batch."""
+
+    def __init__(self, workload: weft.Workload) -> None:
+        self.workload = workload
+        self.parts: dict[str, list[pa.Table]] = {q.name: [] for q in workload.queries}
+
+    def take(self, found: Any) -> None:
+        for name, table in by_query(self.workload, found).items():
+            if table.num_columns:
+                self.parts[name].append(table)
+
+    def check(self, wanted: Any) -> None:
+        for query in self.workload.queries:
+            expected = by_query(self.workload, wanted)[query.name]
+            parts = self.parts[query.name]
+            got = pa.concat_tables(parts) if parts else expected.schema.empty_table()
+            assert_same_rows(query, got, expected)
+
+
+def batches(table: pa.Table, size: int) -> list[pa.Table]:
+    return [table.slice(i, size) for i in range(0, table.num_rows, size)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@RELAXED
+@given(workload=workloads(windows(), most=2), table=events())
+def test_batches_of_any_size_within_the_watermark_give_the_rows_of_one(
+    size: int, workload: weft.Workload, table: pa.Table
+) -> None:
+    session, rows = LocalSession(workload, watermark=1000), Gathered(workload)
+    for batch in batches(table, size):
+        rows.take(session.push("events", batch))
+    rows.take(session.finish())
+    rows.check(weft.run(workload, {"events": table}, engine="reference"))
+
+
+@RELAXED
+@given(workload=workloads(windows(), most=2), table=events(), size=st.integers(1, 9))
+def test_sorted_events_close_windows_as_they_come(
+    workload: weft.Workload, table: pa.Table, size: int
+) -> None:
+    table = table.sort_by([("ts", "ascending")])
+    session, rows = LocalSession(workload, watermark=0), Gathered(workload)
+    for batch in batches(table, size):
+        rows.take(session.push("events", batch))
+        note(session.metrics)
+    rows.take(session.finish())
+    assert set(session.metrics.late.values()) <= {0}
+    rows.check(weft.run(workload, {"events": table}, engine="reference"))
+
+
+@RELAXED
+@given(table=events(), workload=workloads(windows(), most=2), cuts=st.lists(st.integers(-20, 70)))
+def test_moving_the_watermark_by_hand_changes_no_row(
+    table: pa.Table, workload: weft.Workload, cuts: list[int]
+) -> None:
+    session, rows = LocalSession(workload, watermark=1000), Gathered(workload)
+    rows.take(session.push("events", table))
+    for cut in cuts:
+        rows.take(session.advance(cut))
+    rows.take(session.finish())
+    rows.check(weft.run(workload, {"events": table}, engine="reference"))
