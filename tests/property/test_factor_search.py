@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weft.cost.factor_cost import PaperCost, RateCost
 from weft.planners.factor_candidates import factor_candidates
-from weft.planners.factor_cost import PaperCost, RateCost
 from weft.planners.factor_exact import solve_milp
 from weft.planners.factor_graph import feeds, legal_arcs, sharing_graph
 from weft.planners.factor_paper import insert_factors

@@ -99,7 +99,8 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> list[tuple[str, Judgement]]:
         short = judgement == "missed" or len(figures) <= _FIGURES_ON_A_LINE
         told = "; ".join(figures) if short else f"{len(figures)} figures"
         because = f" ({reason})" if reason else ""
-        lines.append((f"{judgement:10} {promise}: {told}{because}", judgement))
+        figures_told = f": {told}" if told else ""
+        lines.append((f"{judgement:10} {promise}{figures_told}{because}", judgement))
     return lines
 
 

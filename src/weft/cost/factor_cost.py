@@ -7,10 +7,11 @@ favour overlapping windows. Any other model with the two methods of `FactorCost`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import expm1, lcm, log1p
+from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING, Protocol
 
+from weft.cost.occupancy import occupancy
 from weft.errors import QueryError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -104,7 +105,6 @@ class RateCost:
     per_event: float = 1.0
     per_row: float = 1.0
     per_operator: float = 0.0
-    _log_miss: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.keys < 1 or self.events_per_us <= 0:
@@ -112,9 +112,6 @@ class RateCost:
                 f"{self.keys} keys at {self.events_per_us} events per microsecond leave no events",
                 hint="give at least one key and a rate greater than zero",
             )
-        # ln(1 - 1/K), the chance in logarithms that an event misses a given key.
-        log_miss = log1p(-1 / self.keys) if self.keys > 1 else float("-inf")
-        object.__setattr__(self, "_log_miss", log_miss)
 
     def rows(self, window: PeriodicWindow) -> float:
         """Expect the rows of one instance: the keys that occur in it.
@@ -125,7 +122,7 @@ class RateCost:
         """
         events = self.events_per_us * window.range_us
         # An instance that expects less than one event cannot expect more rows than events.
-        return min(events, -self.keys * expm1(events * self._log_miss))
+        return min(events, occupancy(self.keys, events))
 
     def from_events(self, window: PeriodicWindow) -> float:
         """Charge each event once for every instance that holds it."""

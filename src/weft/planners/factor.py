@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from weft.plan import FOLD, PICK, Roll, Scope
 from weft.planners.base import Context, NoProposal, Proposal, unshared_reasons
+from weft.planners.factor_candidates import Relation
 from weft.planners.factor_search import search_factors
 
 if TYPE_CHECKING:
@@ -44,12 +45,8 @@ def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
     if not windows:
         return NoProposal("no periodic window with a decomposable aggregate")
     width = len(scope.partials_for(windows))
-    relation = "covered" if all(map(scope.is_idempotent, windows)) else "tiled"
-    found = search_factors(
-        windows,
-        _Prices(context.model, width),
-        relation,  # type: ignore[arg-type]
-    )
+    relation: Relation = "covered" if all(map(scope.is_idempotent, windows)) else "tiled"
+    found = search_factors(windows, _Prices(context.model, width), relation)
     rolls = _rolls(scope, found.feeder)
     return Proposal(
         scope.emits({w: rolls[w] for w in windows}),

@@ -16,8 +16,8 @@ from weft.errors import InternalError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from weft.cost.factor_cost import FactorCost
     from weft.planners.factor_candidates import Relation
-    from weft.planners.factor_cost import FactorCost
     from weft.window.periodic import PeriodicWindow
 
 Readers = list[list[tuple[int, float]]]

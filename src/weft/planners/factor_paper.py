@@ -28,7 +28,7 @@ from weft.window.periodic import PeriodicWindow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from weft.planners.factor_cost import FactorCost
+    from weft.cost.factor_cost import FactorCost
 
 # The paper tries every range; past as many only the shortest and the longest are tried. What a
 # factor saves is convex in its range when rows are not counted by key, so the best is at an end.
@@ -85,7 +85,7 @@ def best_covering_factor(
 
     Gives the factor and what it saves: Equation 2, or rather what it stands for.
 
-    >>> from weft.planners.factor_cost import PaperCost
+    >>> from weft.cost.factor_cost import PaperCost
     >>> wanted = [PeriodicWindow(r, r) for r in (20, 30, 40)]
     >>> factor, saved = best_covering_factor(None, wanted[:2], PaperCost.of(wanted))
     >>> str(factor), saved
@@ -173,7 +173,7 @@ def best_partitioning_factor(
     The longest candidate costs the same to compute as every other and serves with the fewest
     reads; the shorter ones would feed it, which is why the paper prunes them.
 
-    >>> from weft.planners.factor_cost import PaperCost
+    >>> from weft.cost.factor_cost import PaperCost
     >>> wanted = [PeriodicWindow(r, r) for r in (20, 30, 40)]
     >>> str(best_partitioning_factor(None, wanted[:2], PaperCost.of(wanted)))
     'TUMBLE 10us'
@@ -197,7 +197,7 @@ def insert_factors(
 
     `as_printed` keeps factors that do not pay in the end, as the paper does.
 
-    >>> from weft.planners.factor_cost import PaperCost
+    >>> from weft.cost.factor_cost import PaperCost
     >>> wanted = [PeriodicWindow(r, r) for r in (30, 48, 120, 4)]
     >>> [insert_factors(wanted, PaperCost.of(wanted), "tiled", as_printed=printed).cost
     ...  for printed in (True, False)]

@@ -20,7 +20,7 @@ from weft.planners.factor_local import SAME, local_search
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.planners.factor_cost import FactorCost
+    from weft.cost.factor_cost import FactorCost
     from weft.window.periodic import PeriodicWindow
 
 Effort = Literal["none", "local", "default", "exact"]
@@ -46,7 +46,7 @@ def search_factors(
     Algorithm 1), "local" (no proof), "default" (proof within a fixed number of steps) or "exact"
     (integer programming when the proof does not get through). Equal arguments give equal plans.
 
-    >>> from weft.planners.factor_cost import PaperCost
+    >>> from weft.cost.factor_cost import PaperCost
     >>> from weft.window.periodic import PeriodicWindow
     >>> wanted = [PeriodicWindow(r, r) for r in (6, 10, 15)]
     >>> plan = search_factors(wanted, PaperCost.of(wanted), "tiled")
@@ -78,7 +78,7 @@ def min_cost_graph(
 
     Best possible without factor windows, because each window's choice is its own.
 
-    >>> from weft.planners.factor_cost import PaperCost
+    >>> from weft.cost.factor_cost import PaperCost
     >>> from weft.window.periodic import PeriodicWindow
     >>> wanted = [PeriodicWindow(r, r) for r in (10, 20, 30, 40)]
     >>> min_cost_graph(wanted, PaperCost.of(wanted), "covered").cost

@@ -13,7 +13,7 @@ from weft.bench.registry import entries
 from weft.bench.suite import planners_factor, planners_subsume, planners_weave
 from weft.bench.suite.kernels_speed import evenly_spaced_ranges
 from weft.bench.suite.oracles import close, identical, moving_max, moving_sum
-from weft.planners.factor_cost import PaperCost
+from weft.cost.factor_cost import PaperCost
 from weft.planners.factor_search import search_factors
 from weft.planners.subsume_groups import subsume_windows
 from weft.planners.weave_search import weave
@@ -71,6 +71,8 @@ def complexity() -> Outcome:
     [
         "planners/weave_experiment_4",
         "planners/weave_trees",
+        "planners/weave_scale",
+        "planners/factor_reduction",
         "planners/subsume_groups",
     ],
 )
@@ -90,6 +92,19 @@ def test_measured_combines_are_those_of_the_formulas(complexity: Outcome) -> Non
     measured, formula = cells(complexity, "combines"), cells(complexity, "formula")
     for name in ("naive", "b_int", "two_stacks", "daba", "slick_deque_inv", "daba_lite"):
         assert measured[name] == pytest.approx(formula[name], rel=1e-6)
+
+
+@pytest.mark.parametrize("stretch", [1, 50])
+def test_stretches_are_timed_and_their_answers_kept(stretch: int) -> None:
+    from weft.bench.suite.probes import time_stretches
+    from weft.kernels.operations import MAX_FLOAT64
+
+    values = np.random.default_rng(5).random(1000)
+    timed = time_stretches("daba_lite", MAX_FLOAT64, values, 20, stretch=stretch, passes=2)
+    assert identical(moving_max(values, 20), timed.answers) == ""
+    # Two windows' worth of slides fill the window and are left out.
+    assert len(timed.stretch_ns) == (1000 - (40 if stretch == 1 else 50)) // stretch
+    assert timed.stretch_ns.min() > 0
 
 
 def test_a_weave_plan_that_leaves_a_query_out_is_caught() -> None:

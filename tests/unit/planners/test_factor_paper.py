@@ -6,8 +6,8 @@ from itertools import combinations, product
 
 import pytest
 
+from weft.cost.factor_cost import PaperCost, RateCost
 from weft.errors import QueryError, UnsupportedError
-from weft.planners.factor_cost import PaperCost, RateCost
 from weft.planners.factor_graph import feeds
 from weft.planners.factor_paper import (
     benefit,

@@ -9,10 +9,10 @@ from time import process_time
 
 import pytest
 
+from weft.cost.factor_cost import PaperCost, RateCost
 from weft.errors import InternalError, QueryError
 from weft.generate.workloads import random_windows, sequential_windows
 from weft.planners.factor_candidates import divisors, factor_candidates
-from weft.planners.factor_cost import PaperCost, RateCost
 from weft.planners.factor_exact import branch_and_bound, dual_ascent, solve_milp
 from weft.planners.factor_graph import sharing_graph
 from weft.planners.factor_local import local_search

@@ -19,7 +19,7 @@ from weft.bench.frame import Column, Entry, Limit, Panel, Row, Sheet, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.planners.factor_cost import PaperCost
+    from weft.cost.factor_cost import PaperCost
     from weft.planners.factor_graph import FactorPlan
     from weft.window import PeriodicWindow
 
@@ -126,7 +126,7 @@ def plan_is_sound(
 
 
 def _reduce(setup: Setup, seed: int, wrong: list[str]) -> Reduction:
-    from weft.planners.factor_cost import PaperCost
+    from weft.cost.factor_cost import PaperCost
     from weft.planners.factor_search import search_factors
 
     wanted = setup.windows(seed)

@@ -208,7 +208,7 @@ def united(
         places = column.values[end - len(listed.values) : end]
         known = (numbers >= 0) & (numbers < places.size)
         # Numbers beyond the list are the identities of MIN and MAX, and stay what they are.
-        out.append(np.where(known, places[np.where(known, numbers, 0)], numbers))
+        out.append(np.where(known, np.append(places, 0)[np.where(known, numbers, 0)], numbers))
     return out, coding
 
 

@@ -120,6 +120,7 @@ def merged(runs: Sequence[Flow]) -> Flow:
     >>> both.keys.tolist(), both.starts_us.tolist()
     ([0, 1], [5, 5])
     """
+    runs = [run for run in runs if len(run)] or runs[:1]
     if len(runs) == 1:
         return runs[0]
     keys = np.concatenate([run.keys for run in runs])

@@ -192,9 +192,7 @@ class ScopeOperator:
                 assert isinstance(window, TIMED)
                 calendar = self._calendar(window)
                 needed |= needed_after(window, calendar, flow.starts_us, watermark_us)
-            if not needed.any():
-                del self.runs[node]
-            elif not needed.all():
+            if not needed.all():
                 self.runs[node] = [flow.take(np.flatnonzero(needed))]
 
 
