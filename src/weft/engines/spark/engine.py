@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from weft.engines.base import Unsupported
 from weft.engines.spark.native import NativeStrategy
+from weft.engines.spark.results import SharedResults
 from weft.engines.spark.scopes import PlannedScope, Strategy, scopes_of
 from weft.errors import QueryError, UnsupportedError
 from weft.plan import Join, Plan
@@ -21,9 +22,7 @@ STRATEGIES: tuple[Strategy, ...] = (NativeStrategy(),)
 class SparkEngine:
     """Compiles plans scope by scope, each with the first strategy that can.
 
-    Rows of a result come in no particular order, as those of any DataFrame. Where several queries
-    share their rows, these are marked to be kept after first use (`DataFrame.persist`), so that
-    using the second result does not compute everything again.
+    Rows of a result come in no particular order, as those of any DataFrame.
     """
 
     name = "spark"
@@ -46,9 +45,10 @@ class SparkEngine:
         found = [p for scope in scopes_of(plan) for p in self._problems(scope)]
         return (*joins, *found)
 
-    def run(self, plan: Plan, sources: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    def run(self, plan: Plan, sources: Mapping[str, DataFrame]) -> SharedResults:
         """Return a lazy DataFrame for each query, in the order of the plan."""
         results: dict[str, DataFrame] = {}
+        kept: list[DataFrame] = []
         for scope in scopes_of(plan):
             source = sources[scope.scan.source]
             if source.isStreaming:
@@ -56,8 +56,10 @@ class SparkEngine:
                     f"the table {scope.scan.source!r} is a stream, and this is a batch run",
                     hint="start streams with weft.start",
                 )
-            results |= self._strategy(scope).compile(scope, source)
-        return {query.name: results[query.name] for query in plan.queries}
+            compiled = self._strategy(scope).compile(scope, source)
+            results |= compiled.results
+            kept += compiled.kept
+        return SharedResults({query.name: results[query.name] for query in plan.queries}, kept)
 
     def _problems(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
         problems = [strategy.unsupported(scope) for strategy in self._strategies]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-NODE, START = "node", "start"
-FEEDER = "feeder"
+NODE, START, FEEDER = "node", "start", "feeder"
 _INSTANCE = "instance"
 
 
@@ -55,6 +55,101 @@ class Reading:
         return self.reach < self.slide - 1
 
 
+@dataclass(frozen=True)
+class FanOut:
+    """The arithmetic from rows of some feeders to all instances that hold them, as SQL text.
+
+    What no reading needs, no row computes.
+
+    >>> tumbling = FanOut({0: [Reading(1, reach=9, slide=10), Reading(2, reach=14, slide=15)]})
+    >>> tumbling.lines, tumbling.condition, tumbling.starts, tumbling.start
+    ({0: [(1, 10), (2, 15)]}, None, None, '(start - pmod(start, slide))')
+    """
+
+    readings: Mapping[int, Sequence[Reading]]  # by the node that rows come from
+
+    @cached_property
+    def listed(self) -> tuple[Reading, ...]:
+        """All readings."""
+        return tuple(reading for found in self.readings.values() for reading in found)
+
+    @cached_property
+    def overlap(self) -> bool:
+        """True when a row may belong to several instances of one window."""
+        return any(r.most > 1 for r in self.listed)
+
+    @cached_property
+    def _gaps(self) -> bool:
+        return any(r.has_gaps for r in self.listed)
+
+    @cached_property
+    def _used(self) -> tuple[str, ...]:
+        needed = {
+            "shift": any(r.shift for r in self.listed),
+            "offset": any(r.offset for r in self.listed),
+            "slide": any(r.slide > 1 for r in self.listed) or self.overlap,
+            "every": any(r.every > 1 for r in self.listed),
+            "reach": self._gaps or self.overlap,
+        }
+        return tuple(name for name, is_needed in needed.items() if is_needed)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table of readings: the node, and all in which readings differ."""
+        varying = [p for p in self._used if len({getattr(r, p) for r in self.listed}) > 1]
+        return (NODE, *varying)
+
+    @cached_property
+    def lines(self) -> dict[int, list[tuple[int, ...]]]:
+        """The table of readings, by the node that rows come from."""
+        return {
+            feeder: [tuple(getattr(r, c) for c in self.columns) for r in found]
+            for feeder, found in self.readings.items()
+        }
+
+    def _value(self, parameter: str) -> str:
+        return parameter if parameter in self.columns else f"{getattr(self.listed[0], parameter)}L"
+
+    @cached_property
+    def _position(self) -> str:
+        return f"({START} - {self._value('shift')})" if "shift" in self._used else START
+
+    @cached_property
+    def _behind(self) -> str:
+        offset = f" - {self._value('offset')}" if "offset" in self._used else ""
+        return f"pmod({self._position}{offset}, {self._value('slide')})"
+
+    @cached_property
+    def condition(self) -> str | None:
+        """What a row must fulfil to be in any instance; None if all are."""
+        return f"{self._behind} <= {self._value('reach')}" if self._gaps else None
+
+    @cached_property
+    def _newest(self) -> str:
+        return f"({self._position} - {self._behind})" if "slide" in self._used else self._position
+
+    @cached_property
+    def starts(self) -> str | None:
+        """The array of all starts, where a row may belong to several instances of one window."""
+        if not self.overlap:
+            return None
+        slide = self._value("slide")
+        older = f"({self._value('reach')} - {self._behind}) div {slide} * {slide}"
+        return f"sequence({self._newest} - {older}, {self._newest}, {slide})"
+
+    @cached_property
+    def start(self) -> str:
+        """The start of the instance."""
+        return _INSTANCE if self.overlap else self._newest
+
+    @cached_property
+    def later_condition(self) -> str | None:
+        """What must hold of a row and an instance; None if nothing more."""
+        if "every" not in self._used:
+            return None
+        return f"pmod({START} - {self.start}, {self._value('every')}) = 0"
+
+
 def fan_out(
     rows: DataFrame,
     kept: Sequence[str],
@@ -66,89 +161,38 @@ def fan_out(
     `readings` are listed by the node that a row comes from, which `feeder` tells. The instances
     of some nodes follow no period; `special` has their start, as an expression over the row.
     """
-    listed = [reading for found in readings.values() for reading in found]
-    traits = _Traits.of(listed)
-    varying = [p for p in traits.parameters if len({getattr(r, p) for r in listed}) > 1]
-    if len(listed) > 1:
-        types = ", ".join([f"{NODE}: int", *(f"{p}: bigint" for p in varying)])
-        table = _table(readings, varying, f"array<struct<{types}>>")
-        rows = rows.selectExpr("*", f"inline({table})")
+    plan = FanOut(readings)
+    if len(plan.listed) > 1:
+        rows = rows.selectExpr("*", f"inline({_table(plan)})")
     else:
-        rows = rows.selectExpr("*", f"{listed[0].node} AS {NODE}")
-    values = {p: f"{getattr(listed[0], p)}L" for p in traits.parameters}
-    values |= {p: p for p in varying}
-    return _with_starts(rows, kept, traits, values, special)
+        rows = rows.selectExpr("*", f"{plan.listed[0].node} AS {NODE}")
+    if plan.condition is not None:
+        rows = rows.where(plan.condition)
+    if plan.starts is not None:
+        rows = rows.selectExpr("*", f"explode({plan.starts}) AS {_INSTANCE}")
+    if plan.later_condition is not None:
+        rows = rows.where(plan.later_condition)
+    return rows.selectExpr(*kept, NODE, f"{with_special(plan.start, special)} AS {START}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Traits:
-    """What some reading needs; what none needs, no row computes."""
-
-    shift: bool
-    offset: bool
-    slide: bool
-    every: bool
-    gaps: bool
-    overlap: bool
-
-    @staticmethod
-    def of(listed: Sequence[Reading]) -> _Traits:
-        return _Traits(
-            shift=any(r.shift for r in listed),
-            offset=any(r.offset for r in listed),
-            slide=any(r.slide > 1 for r in listed),
-            every=any(r.every > 1 for r in listed),
-            gaps=any(r.has_gaps for r in listed),
-            overlap=any(r.most > 1 for r in listed),
-        )
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        needed = {
-            "shift": self.shift,
-            "offset": self.offset,
-            "slide": self.slide or self.overlap,
-            "every": self.every,
-            "reach": self.gaps or self.overlap,
-        }
-        return tuple(name for name, is_needed in needed.items() if is_needed)
+def with_special(start: str, special: Mapping[int, str]) -> str:
+    """Return the start of an instance where some nodes have an expression of their own."""
+    if not special:
+        return start
+    cases = " ".join(f"WHEN {NODE} = {node} THEN {own}" for node, own in special.items())
+    return f"CASE {cases} ELSE {start} END"
 
 
-def _table(readings: Mapping[int, Sequence[Reading]], varying: Sequence[str], type: str) -> str:
-    def line(reading: Reading) -> dict[str, int]:
-        return {name: getattr(reading, name) for name in (NODE, *varying)}
-
-    if len(readings) == 1:
-        (only,) = readings.values()
-        return constant([line(r) for r in only], type)
-    first, last = min(readings), max(readings)
-    lines = [[line(r) for r in readings.get(node, ())] for node in range(first, last + 1)]
-    return f"get({constant(lines, f'array<{type}>')}, {FEEDER} - {first})"
-
-
-def _with_starts(
-    rows: DataFrame,
-    kept: Sequence[str],
-    traits: _Traits,
-    values: Mapping[str, str],
-    special: Mapping[int, str],
-) -> DataFrame:
-    """Compute the start of every instance; rows in a gap between instances are dropped."""
-    newest = f"({START} - {values['shift']})" if traits.shift else START
-    if "slide" in values:
-        position = f"{newest} - {values['offset']}" if traits.offset else newest
-        behind = f"pmod({position}, {values['slide']})"
-        newest = f"({newest} - {behind})"
-        if traits.gaps:
-            rows = rows.where(f"{behind} <= {values['reach']}")
-        if traits.overlap:
-            older = f"({values['reach']} - {behind}) div {values['slide']} * {values['slide']}"
-            starts = f"explode(sequence({newest} - {older}, {newest}, {values['slide']}))"
-            rows = rows.selectExpr("*", f"{starts} AS {_INSTANCE}")
-            newest = _INSTANCE
-    if traits.every:
-        rows = rows.where(f"pmod({START} - {newest}, {values['every']}) = 0")
-    if special:
-        cases = " ".join(f"WHEN {NODE} = {node} THEN {start}" for node, start in special.items())
-        newest = f"CASE {cases} ELSE {newest} END"
-    return rows.selectExpr(*kept, NODE, f"{newest} AS {START}")
+def _table(plan: FanOut) -> str:
+    types = [f"{NODE}: int", *(f"{column}: bigint" for column in plan.columns[1:])]
+    line_type = f"array<struct<{', '.join(types)}>>"
+    lines = {
+        feeder: [dict(zip(plan.columns, line, strict=True)) for line in found]
+        for feeder, found in plan.lines.items()
+    }
+    if len(lines) == 1:
+        (only,) = lines.values()
+        return constant(only, line_type)
+    first, last = min(lines), max(lines)
+    dense = [lines.get(feeder, []) for feeder in range(first, last + 1)]
+    return f"get({constant(dense, f'array<{line_type}>')}, {FEEDER} - {first})"

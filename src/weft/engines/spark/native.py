@@ -20,6 +20,7 @@ from weft.engines.spark.flow import LAST, Branch, Flow
 from weft.engines.spark.lower import rank_of
 from weft.engines.spark.partials import PARTIALS, NativePartial, Ranked
 from weft.engines.spark.readings import Shape, shapes_of
+from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.spread import SPREAD
 from weft.plan import Node, Roll, Scan, Slice
 from weft.window import (
@@ -53,13 +54,13 @@ class NativeStrategy:
         found = [Unsupported(node, why) for node in scope.nodes for why in _problems(node)]
         return tuple(found)
 
-    def compile(self, scope: PlannedScope, source: DataFrame) -> dict[str, DataFrame]:
+    def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
         """Return the lazy result of each query; those of one scope share their rows."""
         events = Events.of(scope, source)
         for emit in scope.emits:
             for _, call in emit.outputs:
                 check_input(call, events.types)
-        return _Compilation(scope, events).results()
+        return _Compilation(scope, events).compiled()
 
 
 def _problems(node: Node) -> list[str]:
@@ -116,7 +117,7 @@ class _Compilation:
         shapes = (shape for roll in self.scope.rolls for shape in shapes_of(roll.window))
         return {shape: i for i, shape in enumerate(dict.fromkeys(shapes))}
 
-    def results(self) -> dict[str, DataFrame]:
+    def compiled(self) -> Compiled:
         sessions = [r for r in self.scope.rolls if isinstance(r.window, SessionWindow)]
         timed = [r for r in self.scope.rolls if r not in sessions]
         parts = []
@@ -127,10 +128,12 @@ class _Compilation:
             frame = self.events.with_sessions(gaps)
             parts.append(self._rows(sessions, frame, with_last=True))
         rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
-        if len(self.scope.queries) > 1:
+        shared = len(self.scope.queries) > 1
+        if shared:
             rows = rows.persist()
         emission = Emission(rows, self.events, self._windows, self._names, self.ranks)
-        return {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
+        results = {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
+        return Compiled(results, (rows,) if shared else ())
 
     def _rows(self, rolls: Sequence[Roll], frame: DataFrame, *, with_last: bool) -> DataFrame:
         branches = self._branches(rolls)

@@ -10,7 +10,7 @@ from weft.plan import Emit, Join, Node, Plan, Roll, Scan
 from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -53,6 +53,14 @@ class PlannedScope:
         return tuple(emit for emit in self.emits if emit.query == query)
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Lazy results by query, and the frames that were persisted because several results use them."""
+
+    results: Mapping[str, DataFrame]
+    kept: tuple[DataFrame, ...] = ()
+
+
 class Strategy(Protocol):
     """A way to compile a scope to DataFrames."""
 
@@ -65,7 +73,7 @@ class Strategy(Protocol):
         """Name every node of the scope that this strategy cannot compile, and why."""
         ...
 
-    def compile(self, scope: PlannedScope, source: DataFrame) -> dict[str, DataFrame]:
+    def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
         """Return a lazy DataFrame for each query of the scope."""
         ...
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weft.engines.local.discretizers.base import Found, Int64s, SortedEvents, grown, spanning
+from weft.engines.local.discretizers.base import Bools, Found, Int64s, SortedEvents, grown, spanning
 from weft.errors import DataError
 from weft.kernels.arrow_columns import column_of
 from weft.kernels.parallel import unlocked
@@ -53,7 +53,7 @@ class Measured:
         size = int(owners[-1]) + 1 if owners.size else 0
         following = grown(self.following, size, _FIRST)
         last = np.concatenate([self.last, np.full(max(size - self.last.size, 0), -np.inf)])
-        self._check(values, starts, owners, last)
+        self._check(values, starts, events.new[starts], last[owners])
         lows, highs = ordinals(values, self.window.range_units, self.window.slide_units)
         # Instances up to the one before the last event's first can get no more events.
         bounds = np.full(starts.size, 2**62) if watermark_us is None else lows[ends - 1]
@@ -67,16 +67,17 @@ class Measured:
         self,
         values: npt.NDArray[Any],
         starts: Int64s,
-        owners: Int64s,
+        fresh: Bools,
         last: npt.NDArray[np.float64],
     ) -> None:
+        """Refuse a value below the one before, which for a key's first event is that kept here."""
         falls = np.zeros(values.size, np.bool_)
         falls[1:] = ~(values[1:] >= values[:-1])
-        falls[starts] = ~(values[starts] >= last[owners])
+        falls[starts] = fresh & ~(values[starts] >= last)
         if falls.any():
             at = int(np.flatnonzero(falls)[0])
             run = int(np.searchsorted(starts, at, side="right")) - 1
-            before = last[owners[run]] if at == starts[run] else values[at - 1]
+            before = last[run] if at == starts[run] else values[at - 1]
             raise self._falls(before.item(), values[at].item())
 
     def _falls(self, before: Any, value: Any) -> DataError:
