@@ -31,13 +31,18 @@ from weft.window import (
 )
 
 if TYPE_CHECKING:
+    from weft.engines.spark.rewrite import rewrite
     from weft.parsing import parse
     from weft.planners.portfolio import optimize
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: the parser alone takes longer to import than all the rest.
-_LATER = {"parse": "weft.parsing", "optimize": "weft.planners.portfolio"}
+_LATER = {
+    "parse": "weft.parsing",
+    "optimize": "weft.planners.portfolio",
+    "rewrite": "weft.engines.spark.rewrite",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -72,6 +77,7 @@ __all__ = [
     "optimize",
     "parse",
     "punctuated",
+    "rewrite",
     "run",
     "session",
     "sql",

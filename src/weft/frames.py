@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weft.errors import DataError
 
@@ -69,3 +70,15 @@ def _plain_strings(table: pa.Table) -> pa.Table:
         for f in table.schema
     ]
     return table.cast(pa.schema(fields))
+
+
+def in_microseconds(column: Any) -> Any:
+    """Return a timestamp column in microseconds; finer digits are cut off towards the past.
+
+    A plain cast would refuse them, or round those before 1970 towards it.
+    """
+    if not pa.types.is_timestamp(column.type):
+        return column
+    if column.type.unit == "ns":
+        column = pc.floor_temporal(column, unit="microsecond")
+    return column.cast(pa.timestamp("us", column.type.tz))

@@ -69,6 +69,12 @@ class Query:
         watermark: Duration | None = None,
         window_columns: tuple[str, str, str] = WINDOW_COLUMNS,
     ) -> None:
+        for argument, given in (("windows", windows), ("aggs", aggs)):
+            if not isinstance(given, Mapping):
+                raise QueryError(
+                    f"{argument} of query {name!r} is {type(given).__name__}, not a mapping",
+                    hint=f"name each: {argument}={{'label': ...}}",
+                )
         fields: dict[str, Any] = {
             "name": name,
             "source": source,
@@ -224,6 +230,8 @@ class Workload:
 
     def __init__(self, queries: Iterable[AnyQuery] = ()) -> None:
         self._queries = {}
+        if isinstance(queries, Query | JoinQuery):
+            raise QueryError("a workload takes a list of queries", hint="write Workload([query])")
         for query in queries:
             self.add(query)
 

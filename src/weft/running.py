@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import QueryError, UnsupportedError
+from weft.plan import ENGINES
 from weft.query import Query, Workload
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from weft.time import Duration
     from weft.window import Window
 
-ENGINES = ("spark", "local", "reference")
 _QUERY = "aggregate"
 
 
@@ -210,9 +210,12 @@ def _run(
     statistics: Statistics | Mapping[str, Statistics] | None = None,
 ) -> dict[str, Any]:
     from weft.engines.reference.engine import ReferenceEngine
+    from weft.plan.validate import validate
+    from weft.planners.portfolio import refuse_joins
 
     if isinstance(workload_or_plan, Workload):
         workload = bind_tables(workload_or_plan, tables)
+        refuse_joins(workload)
         if isinstance(engine, ReferenceEngine) and planner == "auto":
             return engine.answer(workload, tables)
         plan = _plan(workload, tables, engine, planner, statistics)
@@ -220,6 +223,7 @@ def _run(
         bound = bind_tables(Workload(workload_or_plan.queries), tables)
         times = {q.source: q.time for q in bound if isinstance(q, Query) and q.time is not None}
         plan = workload_or_plan.with_times(times)
+        validate(plan.nodes)  # it may come from a file, or from a planner that is not ours
     problems = engine.unsupported(plan)
     if problems:
         raise UnsupportedError(

@@ -29,14 +29,16 @@ class Statistics:
     lateness_us: tuple[int, int, int] = (0, 0, 0)  # median, 99 % and greatest lateness
 
     def __post_init__(self) -> None:
-        if self.rate is not None and not self.rate > 0:
+        number = isinstance(self.rate, int | float) and not isinstance(self.rate, bool)
+        if self.rate is not None and not (number and 0 < self.rate < float("inf")):
             raise QueryError(
-                f"a rate of {self.rate:g} events per second plans nothing",
-                hint="give a rate greater than zero",
+                f"a rate of {self.rate!r} events per second plans nothing",
+                hint="give a number greater than zero",
             )
-        if self.keys is not None and self.keys < 1:
+        if self.keys is not None and not (isinstance(self.keys, int) and self.keys >= 1):
             raise QueryError(
-                f"{self.keys} keys cannot be planned for", hint="give the number of distinct keys"
+                f"{self.keys!r} keys cannot be planned for",
+                hint="give the number of distinct keys, at least 1",
             )
 
     @property
@@ -102,10 +104,11 @@ def _measure_arrow(table: Any, time: str | None, keys: tuple[str, ...]) -> Stati
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from weft.frames import in_microseconds
+
     stamps = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
     column = table[time or _only_timestamp(stamps)]
-    if pa.types.is_timestamp(column.type):
-        column = pc.cast(column, pa.timestamp("us", column.type.tz), safe=False)
+    column = in_microseconds(column)
     timed = table.filter(pc.is_valid(column))
     times = pc.drop_null(column).cast(pa.int64()).to_numpy()
     if not len(times):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.errors import DataError, WeftError
+from weft.frames import in_microseconds
 from weft.generate.draws import TIMESTAMP, Column, concat
 from weft.generate.files import FORMATS
 
@@ -243,10 +244,7 @@ def _with_instants(table: pa.Table) -> pa.Table:
 
 
 def _in_microseconds(column: Column) -> Column:
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        # A cast would refuse finer digits, or round those before 1970 towards it.
-        column = pc.floor_temporal(column, unit="microsecond")
-    return column.cast(pa.timestamp("us")).cast(TIMESTAMP)
+    return in_microseconds(column).cast(pa.timestamp("us")).cast(TIMESTAMP)
 
 
 def _parsed(text: Column) -> Column | None:

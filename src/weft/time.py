@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from fractions import Fraction
 
-from weft.errors import QueryError, suggest
+from weft.errors import DataError, QueryError, suggest
 
 Duration = str | int | dt.timedelta
 
@@ -64,7 +64,8 @@ def unit_us(word: str) -> int:
     if key.removesuffix("s") in _CALENDAR_UNITS:
         raise QueryError(
             f"a {key.removesuffix('s')} has no fixed length",
-            hint=f"use weft.calendar('{key.removesuffix('s')}'), which follows the calendar",
+            hint=f"use weft.calendar('{key.removesuffix('s')}') in Python, "
+            f"CalendarWindow('{key.removesuffix('s')}') in SQL",
         )
     known = [f"{unit}s" for unit in _UNITS] + list(_UNITS)
     raise QueryError(
@@ -144,4 +145,10 @@ def instant(us: int) -> dt.datetime:
     >>> instant(-1).isoformat()
     '1969-12-31T23:59:59.999999+00:00'
     """
-    return EPOCH + dt.timedelta(microseconds=us)
+    try:
+        return EPOCH + dt.timedelta(microseconds=us)
+    except OverflowError:
+        raise DataError(
+            f"an instant of {us} microseconds is outside the years 1 to 9999",
+            hint="is the time column in microseconds since 1970? filter other events out",
+        ) from None

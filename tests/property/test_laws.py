@@ -187,10 +187,11 @@ def test_a_custom_aggregate_that_breaks_a_declared_law_is_refused(law, settings)
         agg.custom("broken", lift=lambda x: x, lower=lambda p: p, **complete)
 
 
-def test_a_custom_aggregate_cannot_take_a_built_in_name() -> None:
+@pytest.mark.parametrize("name", ["median", "max", "sum", "moments", "distinct"])
+def test_a_custom_aggregate_cannot_take_a_built_in_name(name: str) -> None:
     with pytest.raises(QueryError, match="belongs to a built-in aggregate"):
         agg.custom(
-            "median",
+            name,
             lift=lambda x: x,
             combine=max,
             lower=lambda p: p,

@@ -18,6 +18,7 @@ QUERY = weft.Query(
         "n": weft.agg.count(),
         "x": weft.agg.sum("x"),
         "d": weft.agg.approx_count_distinct("x"),
+        "top": weft.agg.max("x"),
     },
 )
 SCHEMA = pa.schema(
@@ -29,9 +30,19 @@ SCHEMA = pa.schema(
         ("n", pa.int64()),
         ("x", pa.float64()),
         ("d", pa.int64()),
+        ("top", pa.float64()),
     ]
 )
-ROW = {"k": "a", "window": "w", "window_start": 0, "window_end": 10, "n": 1, "x": 1.0, "d": 100}
+ROW = {
+    "k": "a",
+    "window": "w",
+    "window_start": 0,
+    "window_end": 10,
+    "n": 1,
+    "x": 1.0,
+    "d": 100,
+    "top": 0.0,
+}
 
 
 def table(*rows: dict) -> pa.Table:
@@ -51,6 +62,7 @@ def test_order_of_rows_does_not_matter() -> None:
         ({"x": None}, {"x": None}),
         ({"x": math.inf}, {"x": math.inf}),
         ({"d": 103}, {"d": 100}),
+        ({"n": 2**62 + 1}, {"n": 2**62 + 1}),
     ],
 )
 def test_what_counts_as_the_same(got: dict, wanted: dict) -> None:
@@ -61,6 +73,8 @@ def test_what_counts_as_the_same(got: dict, wanted: dict) -> None:
     ("got", "wanted", "column"),
     [
         ({"n": 2}, {}, "n"),
+        ({"n": 10**10 + 1}, {"n": 10**10}, "n"),
+        ({"top": 1.0 + 1e-12}, {"top": 1.0}, "top"),
         ({"x": 1.0 + 1e-6}, {}, "x"),
         ({"x": None}, {}, "x"),
         ({"x": math.nan}, {}, "x"),
@@ -87,6 +101,21 @@ def test_a_row_that_only_one_side_has_is_named(odd: dict, swap: bool) -> None:
     assert (found.got, found.wanted) == (
         ("no such row", "a row") if swap else ("a row", "no such row")
     )
+
+
+def test_a_column_of_another_type_or_none_at_all_is_a_difference() -> None:
+    text = table({}).set_column(4, "n", pa.array(["1"]))
+    found = first_difference(QUERY, text, table({}), "local")
+    assert found is not None
+    assert (found.column, found.wanted, found.got) == ("n", "int64", "string")
+    missing = first_difference(QUERY, table({}).drop_columns(["n"]), table({}), "local")
+    assert missing is not None
+    assert missing.got == "no such column"
+
+
+def test_columns_without_any_value_are_equal() -> None:
+    nulls = table({}).set_column(0, "k", pa.nulls(1))
+    assert first_difference(QUERY, nulls, nulls, "local") is None
 
 
 def test_empty_results_are_equal() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 
@@ -114,6 +116,75 @@ def test_mistakes_get_a_clear_answer(call, error, message: str) -> None:
         call()
     assert message in str(raised.value)
     assert "hint: " in str(raised.value)
+
+
+def edited(change) -> str:
+    values = json.loads(weft.optimize(workload(), planner="factor").explain("json"))
+    change(values)
+    return json.dumps(values)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v["nodes"][-1].update(inputs=[99]),
+        lambda v: v["nodes"][1].update(technique="magic"),
+        lambda v: v["nodes"][1]["window"].update(range_us=7),
+        lambda v: v.update(node_costs=[]),
+        lambda v: v.update(weft_plan=99),
+    ],
+)
+def test_an_edited_plan_is_refused(change) -> None:
+    with pytest.raises(weft.QueryError):
+        weft.Plan.from_json(edited(change))
+
+
+def test_a_plan_keeps_the_watermark() -> None:
+    plan = weft.optimize(workload(watermark="10 minutes"))
+    assert plan.queries[0].watermark_us == 600_000_000
+    assert weft.Plan.from_json(plan.explain("json")).queries == plan.queries
+
+
+def test_joins_are_refused_by_every_door() -> None:
+    text = """SELECT a.k, COUNT(*) AS n FROM x AS a [RANGE 1 HOUR SLIDE 1 HOUR],
+              y AS b [RANGE 1 HOUR SLIDE 1 HOUR] WHERE a.k = b.k GROUP BY a.k"""
+    tables = {name: pa.table({"k": [1], "ts": pa.array([0], pa.timestamp("us"))}) for name in "xy"}
+    for call in (
+        lambda: weft.sql(text, engine="reference", **tables),
+        lambda: weft.optimize(weft.parse(text)),
+        lambda: weft.verify(weft.parse(text), tables, engines=("reference",)),
+    ):
+        with pytest.raises(weft.UnsupportedError, match="joins 2 sources"):
+            call()
+
+
+def test_statistics_of_a_source_nobody_reads_are_refused() -> None:
+    with pytest.raises(weft.QueryError, match="statistics name reading,"):
+        weft.optimize(workload(), statistics={"reading": weft.Statistics(rate=1.0)})
+
+
+def test_nanoseconds_before_1970_belong_to_the_microsecond_before() -> None:
+    table = pa.table({"ts": pa.array([-1], pa.timestamp("ns", "UTC"))})
+    result = weft.aggregate(
+        table,
+        time="ts",
+        windows={"w": weft.tumbling(1)},
+        aggs={"n": weft.agg.count()},
+        engine="reference",
+    )
+    assert result["window_start"].cast(pa.int64()).to_pylist() == [-1]
+
+
+def test_times_outside_the_calendar_are_an_error_with_a_hint() -> None:
+    table = pa.table({"ts": pa.array([1_700_000_000_000_000_000], pa.int64())})
+    with pytest.raises(weft.DataError, match="is the time column in microseconds"):
+        weft.aggregate(
+            table,
+            time="ts",
+            windows={"w": weft.tumbling("1 hour")},
+            aggs={"n": weft.agg.count()},
+            engine="reference",
+        )
 
 
 def test_verify_finds_no_difference_between_an_engine_and_itself() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # How the type of a result follows from the type of the first argument.
 ResultType = Literal["same", "sum", "average", "long", "double", "boolean", "any"]
 # What a function can be applied to.
-InputType = Literal["anything", "numbers", "integers", "booleans"]
+InputType = Literal["anything", "plain values", "numbers", "integers", "booleans"]
 
 
 class Monoid:
@@ -123,7 +123,7 @@ class AggregateFunction:
     arity: ClassVar[tuple[int, ...]] = (1,)
     parameters: ClassVar[int] = 0
     result: ClassVar[ResultType] = "same"
-    accepts: ClassVar[InputType] = "anything"
+    accepts: ClassVar[InputType] = "plain values"
     # Largest relative error of the result against the exact one; 0 for exact functions.
     relative_error: ClassVar[float] = 0.0
 
@@ -153,23 +153,26 @@ class AggregateFunction:
 
 _MONOIDS: dict[str, Monoid] = {}
 _FUNCTIONS: dict[str, AggregateFunction] = {}
+_BUILT_IN: set[str] = set()
 
 
 def register_monoid(cls: type[Monoid]) -> type[Monoid]:
     """Make a monoid known by its name (class decorator)."""
     _MONOIDS[cls.name] = cls()
+    _BUILT_IN.add(cls.name)
     return cls
 
 
 def register_function(cls: type[AggregateFunction]) -> type[AggregateFunction]:
     """Make an aggregate function known by its name (class decorator)."""
     _FUNCTIONS[cls.name] = cls()
+    _BUILT_IN.add(cls.name)
     return cls
 
 
 def add_custom(m: Monoid, function: AggregateFunction) -> None:
     """Make a user's aggregate known; the same name may be defined again."""
-    if function.name in _FUNCTIONS and function.name not in _MONOIDS:
+    if function.name in _BUILT_IN:
         raise QueryError(
             f"the name {function.name!r} belongs to a built-in aggregate",
             hint="give your aggregate a name of its own",

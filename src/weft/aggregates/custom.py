@@ -82,6 +82,7 @@ def _custom_monoid(
 
 def _custom_function(name: str, arguments: int, lower: Callable[[Any], Any]) -> AggregateFunction:
     class Custom(AggregateFunction):
+        accepts = "anything"
         arity = (arguments,)
         result = "any"
 

@@ -32,6 +32,7 @@ class Count(AggregateFunction):
     """COUNT(*) and COUNT(x)."""
 
     name = "count"
+    accepts = "anything"
     arity = (0, 1)
     result = "long"
 
@@ -269,6 +270,7 @@ class ApproxCountDistinct(AggregateFunction):
 
 
 class _AtRank(AggregateFunction):
+    accepts = "numbers"
     parameters = 1
     result = "double"
 
@@ -285,7 +287,6 @@ class _AtRank(AggregateFunction):
 class ApproxPercentile(_AtRank):
     """A percentile within 1 % of its value, from a small sketch."""
 
-    accepts = "numbers"
     name = "approx_percentile"
     relative_error = QUANTILE_RELATIVE_ERROR
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -115,7 +116,9 @@ def bucket_value(bucket: tuple[int, int]) -> float:
     """Return the middle of a bucket."""
     sign, exponent = bucket
     if sign in (-1, 1):
-        return sign * 2 * _GAMMA ** (sign * exponent) / (_GAMMA + 1)
+        # The middle of the topmost bucket lies beyond the greatest double.
+        middle = math.exp(min(sign * exponent * _LOG_GAMMA, 709.78)) * 2 / (_GAMMA + 1)
+        return sign * min(middle, sys.float_info.max)
     return {0: 0.0, 2: math.inf, -2: -math.inf, 3: math.nan}[sign]
 
 

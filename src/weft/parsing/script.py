@@ -155,6 +155,9 @@ class Script:
         """Read the last `-- name: x` before a statement; without one, count statements."""
         comments = list(_NAME_COMMENT.finditer(self.text, begin, end))
         if not comments:
+            taken = {c.group(1).strip() for c in _NAME_COMMENT.finditer(self.text)}
+            while f"q{number}" in taken:
+                number += 1
             return f"q{number}", end
         name = comments[-1].group(1).strip()
         if not _NAME.match(name):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
-from weft.plan.plan import FORMATS, Candidate, Plan, Share
+from weft.plan.plan import ENGINES, FORMATS, Candidate, Plan, Share
 from weft.plan.scope import Demand, Scope, scopes_of
 
 __all__ = [
+    "ENGINES",
     "FOLD",
     "FORMATS",
     "PICK",

@@ -92,6 +92,7 @@ class Scan(_Identified):
     where: str | None
     columns: tuple[str, ...]
     whole_events: bool = False  # a user-defined window may look at any column
+    watermark_us: int | None = None  # how long events may be late, in a stream
 
     @property
     def inputs(self) -> tuple[Node, ...]:

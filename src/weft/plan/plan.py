@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from weft.window import Window
 
+ENGINES = ("spark", "local", "reference")
 Format = Literal["text", "verbose", "json", "mermaid", "html"]
 FORMATS: tuple[Format, ...] = ("text", "verbose", "json", "mermaid", "html")
 
@@ -140,6 +141,7 @@ def _query(emit: Emit, windows: dict[str, Window]) -> Query:
         windows=windows,
         aggs=dict(emit.outputs),
         window_columns=emit.window_columns,
+        watermark=below.watermark_us,
     )
 
 

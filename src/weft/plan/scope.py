@@ -135,6 +135,7 @@ def _scans(workload: Workload) -> dict[tuple[object, ...], Scan]:
             queries[0].where,
             tuple(sorted({c for q in queries for c in q.inputs})),
             any(q.needs_whole_events for q in queries),
+            max((q.watermark_us for q in queries if q.watermark_us is not None), default=None),
         )
         for events, queries in readers.items()
     }

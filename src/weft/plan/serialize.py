@@ -48,15 +48,21 @@ def window_to_json(window: Window | LandmarkWindow) -> dict[str, Any]:
     """
     if isinstance(window, UserWindow):
         cls = type(window)
-        return {"kind": "user", "class": f"{cls.__module__}:{cls.__qualname__}", **vars(window)}
+        settings = vars(window)
+        if json.loads(json.dumps(settings, default=str)) != settings:
+            raise QueryError(
+                f"{window} cannot be written into a plan: its settings are not plain JSON values",
+                hint="keep only numbers, text, booleans, lists and dicts in its attributes",
+            )
+        place = f"{cls.__module__}:{cls.__qualname__}"
+        return {"kind": "user", "class": place, "settings": settings}
     return {"kind": _KINDS[type(window)], **asdict(window)}
 
 
 def window_from_json(values: dict[str, Any]) -> Any:
     """Read a window back; a user-defined one is looked up where its class is defined."""
-    settings = {k: v for k, v in values.items() if k not in ("kind", "class")}
     if values["kind"] != "user":
-        return _WINDOWS[values["kind"]](**settings)
+        return _WINDOWS[values["kind"]](**{k: v for k, v in values.items() if k != "kind"})
     module, _, name = values["class"].partition(":")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
@@ -67,7 +73,7 @@ def window_from_json(values: dict[str, Any]) -> Any:
             hint="define the class at the top of an importable module",
         )
     window = found.__new__(found)
-    vars(window).update(settings)
+    vars(window).update(values["settings"])
     return window
 
 
@@ -156,7 +162,10 @@ def nodes_from_json(values: list[dict[str, Any]]) -> tuple[Node, ...]:
     """Read nodes back."""
     nodes: list[Any] = []
     for value in values:
-        nodes.append(_node_from_json(value, [nodes[i] for i in value.get("inputs", ())]))
+        inputs = value.get("inputs", ())
+        if any(not 0 <= i < len(nodes) for i in inputs):
+            raise ValueError(f"node {len(nodes)} reads nodes {list(inputs)}")
+        nodes.append(_node_from_json(value, [nodes[i] for i in inputs]))
     return tuple(nodes)
 
 
@@ -239,7 +248,7 @@ def plan_from_json(text: str) -> Plan:
             )
         statistics = dict(value["statistics"])
         statistics["lateness_us"] = tuple(statistics["lateness_us"])
-        return Plan(
+        plan = Plan(
             nodes_from_json(value["nodes"]),
             value["planner"],
             value["engine"],
@@ -251,6 +260,9 @@ def plan_from_json(text: str) -> Plan:
             tuple(Share(**s) for s in value["shares"]),
             tuple(value["notes"]),
         )
+        if plan.fingerprint != value["fingerprint"] or len(plan.node_costs) != len(plan.nodes):
+            raise ValueError("its nodes were changed after it was written")
+        return plan
     except (KeyError, TypeError, ValueError, IndexError, ImportError) as reason:
         raise QueryError(
             f"the text is not a plan of weft: {type(reason).__name__}: {reason}",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from weft.plan import FOLD, PICK, Roll, Scope
 from weft.planners.base import Context, NoProposal, Proposal, unshared_reasons
-from weft.planners.factor_candidates import Relation
 from weft.planners.factor_search import search_factors
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.cost.model import CostModel
+    from weft.planners.factor_candidates import Relation
     from weft.window import PeriodicWindow, Window
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weft.cost.model import RateModel, coefficients_of
 from weft.cost.paper import PaperModel
 from weft.errors import InternalError, QueryError, UnsupportedError
-from weft.plan import FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
+from weft.plan import ENGINES, FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
 from weft.planners import factor, independent, slicing, subsume, triweave, weave
@@ -33,7 +33,6 @@ PLANNERS: dict[str, Planner] = {
 }
 # Planners whose papers count operations per second, not per common period.
 _BY_RATE = frozenset({"weave", "triweave", "subsume", "slice"})
-ENGINES = ("spark", "local", "reference")
 MIXED = "mixed"
 
 
@@ -79,7 +78,7 @@ def optimize(
     trials = [
         _trials(scope, context, names) for scope, context in zip(scopes, contexts, strict=True)
     ]
-    chosen = [min((trial[name] for name in names), key=lambda t: t.cost) for trial in trials]
+    chosen = _choose(names, trials)
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
     nodes = topological(_in_query_order(emits, workload))
     prices = {n: c for t in chosen for n, c in zip(t.nodes, t.costs, strict=True)}
@@ -96,8 +95,17 @@ def optimize(
         candidates=candidates,
         statistics=contexts[0].statistics,
         shares=shares_of(nodes, costs, scopes, [c.model for c in contexts], reasons),
-        notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes)),
+        notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
+        + _statistics_notes(scopes, contexts),
     )
+
+
+def _statistics_notes(scopes: Sequence[Scope], contexts: Sequence[Context]) -> tuple[str, ...]:
+    """Name the statistics of each source where they differ; a plan shows those of the first."""
+    known = {s.scan.source: str(c.statistics) for s, c in zip(scopes, contexts, strict=True)}
+    if len(set(known.values())) < 2:
+        return ()
+    return tuple(f"statistics of {source}: {text}" for source, text in known.items())
 
 
 def _check_names(
@@ -122,8 +130,17 @@ def _check_names(
             raise QueryError(
                 f"unknown technique {name!r}", hint=f"use one of {FOLD}, {', '.join(TECHNIQUES)}"
             )
+    if not isinstance(workload, Workload):
+        raise QueryError(
+            f"cannot plan a {type(workload).__name__}", hint="put queries in weft.Workload([...])"
+        )
     if not len(workload):
         raise QueryError("the workload has no query", hint="add one with workload.add(query)")
+    refuse_joins(workload)
+
+
+def refuse_joins(workload: Workload) -> None:
+    """Say which query is a join: they are read and bound, and nothing plans or runs them yet."""
     for query in workload:
         if isinstance(query, JoinQuery):
             raise UnsupportedError(
@@ -142,6 +159,12 @@ def _context(
     model: str | None,
 ) -> Context:
     if isinstance(statistics, Mapping):
+        unknown = statistics.keys() - {s.scan.source for s in scopes}
+        if unknown:
+            raise QueryError(
+                f"statistics name {', '.join(sorted(unknown))}, which no query reads",
+                hint=f"the sources are {', '.join(dict.fromkeys(s.scan.source for s in scopes))}",
+            )
         statistics = statistics.get(scope.scan.source)
     known = statistics or Statistics()
     if model == "paper":
@@ -171,6 +194,17 @@ def _price(name: str, scope: Scope, context: Context, fallback: _Trial | None = 
     except InternalError as error:
         raise InternalError(f"planner {name}: {error.message}") from error
     return _Trial(name, proposal, nodes, context.model.node_costs(nodes))
+
+
+def _choose(names: Sequence[str], trials: Sequence[dict[str, _Trial]]) -> list[_Trial]:
+    """Choose the cheapest plan of each scope; one planner for all where that costs no more."""
+    cheapest = [min((trial[name] for name in names), key=lambda t: t.cost) for trial in trials]
+    total = sum(trial.cost for trial in cheapest)
+    for name in names:
+        alike = [trial[name] for trial in trials]
+        if sum(trial.cost for trial in alike) <= total:
+            return alike
+    return cheapest
 
 
 def _in_query_order(emits: tuple[Emit, ...], workload: Workload) -> tuple[Emit, ...]:

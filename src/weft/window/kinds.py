@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
 from weft.errors import DataError, QueryError, suggest
-from weft.time import format_us, instant, instant_us
+from weft.time import DAY, format_us, instant, instant_us
 from weft.window.periodic import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ class CountingWindow:
     every: int
 
     def __post_init__(self) -> None:
-        if self.rows <= 0 or self.every <= 0:
+        whole = isinstance(self.rows, int) and isinstance(self.every, int)
+        if not whole or self.rows <= 0 or self.every <= 0:
             raise QueryError(
                 f"a counting window of {self.rows} rows every {self.every} is empty",
-                hint="give a number of rows, and of rows between results, of at least 1",
+                hint="give whole numbers of rows, and of rows between results, of at least 1",
             )
 
     def __str__(self) -> str:
@@ -94,8 +95,19 @@ class CumulatingWindow:
 
 @lru_cache(maxsize=4096)
 def _midnight_us(zone: str, year: int, month: int, day: int) -> int:
-    # fold=0 and a non-existent midnight both give the first instant of the local day.
-    return instant_us(dt.datetime(year, month, day, tzinfo=ZoneInfo(zone)))
+    local, here = dt.datetime(year, month, day, tzinfo=ZoneInfo(zone)), ZoneInfo(zone)
+    first = instant_us(local)  # fold=0: of a midnight that comes twice, the first
+    if instant(first).astimezone(here).replace(tzinfo=None) == local.replace(tzinfo=None):
+        return first
+    # Clocks jumped over midnight: the day starts where they jumped to.
+    before, after = first - DAY, first
+    while after - before > 1:
+        middle = (before + after) // 2
+        if instant(middle).astimezone(here).date() < local.date():
+            before = middle
+        else:
+            after = middle
+    return after
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,7 @@ class CalendarWindow:
             )
         try:
             ZoneInfo(self.zone)
-        except (KeyError, ValueError, OSError):
+        except (KeyError, ValueError, OSError, TypeError, AttributeError):
             zones = sorted(available_timezones())
             raise QueryError(
                 f"unknown time zone {self.zone!r}",
@@ -202,7 +214,8 @@ class MeasuredWindow:
 
     def __post_init__(self) -> None:
         for name, value in (("range", self.range_units), ("slide", self.slide_units)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 < value < float("inf"):
                 raise QueryError(
                     f"a {name} of {value!r} over {self.column} is not a positive number",
                     hint=f"give the {name} in the unit of {self.column}",

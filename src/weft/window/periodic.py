@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+LONGEST_US = 2**63
+
+
 @dataclass(frozen=True, slots=True)
 class PeriodicWindow:
     """A window of `range_us` that begins anew every `slide_us`; tumbling when both are equal.
@@ -30,6 +33,11 @@ class PeriodicWindow:
     offset_us: int = 0
 
     def __post_init__(self) -> None:
+        if max(abs(self.range_us), abs(self.slide_us)) >= LONGEST_US:
+            raise QueryError(
+                f"a window of {format_us(self.range_us)} is longer than time itself in 64 bits",
+                hint="give a range and a slide of less than 290,000 years",
+            )
         if self.range_us <= 0:
             raise QueryError(
                 f"a window range of {format_us(self.range_us)} holds no event",

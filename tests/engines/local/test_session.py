@@ -84,3 +84,27 @@ def test_moving_the_watermark_by_hand_changes_no_row(
         rows.take(session.advance(cut))
     rows.take(session.finish())
     rows.check(weft.run(workload, {"events": table}, engine="reference"))
+
+
+@RELAXED
+@given(
+    workload=workloads(windows(), most=2),
+    table=events(),
+    size=st.integers(1, 9),
+    cut=st.integers(0, 40),
+    sort=st.booleans(),
+)
+def test_a_session_restored_at_any_cut_goes_on_with_the_same_rows(
+    workload: weft.Workload, table: pa.Table, size: int, cut: int, sort: bool
+) -> None:
+    if sort:
+        table = table.sort_by([("ts", "ascending")])
+    session, rows = LocalSession(workload, watermark=0 if sort else 1000), Gathered(workload)
+    for at, batch in enumerate(batches(table, size)):
+        if at == cut // size:
+            before = session.metrics
+            session = LocalSession.restore(session.snapshot())
+            assert session.metrics.events == before.events
+        rows.take(session.push("events", batch))
+    rows.take(LocalSession.restore(session.snapshot()).finish())
+    rows.check(weft.run(workload, {"events": table}, engine="reference"))

@@ -58,7 +58,7 @@ def chain(length: int) -> Plan:
     """Every window feeds the next one, twice as long."""
     emits, feeder = [], SCAN
     for n in range(length):
-        feeder = Roll((feeder,), PeriodicWindow(2**n, 2**n), FOLD, (), MIN)
+        feeder = Roll((feeder,), PeriodicWindow(n + 1, n + 1), FOLD, (), MIN)
         emits.append(Emit((feeder,), f"q{n}", "w", LOW))
     return plan_of(*emits)
 

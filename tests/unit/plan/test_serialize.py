@@ -126,7 +126,7 @@ def changed(**values: Any) -> str:
         (changed(weft_plan=99), "version 99, this weft reads version 1"),
         (changed(nodes=[{"node": "loop"}]), "no node 'loop'"),
         (changed(nodes=[{"node": "scan"}]), "KeyError: 'columns'"),
-        (changed(nodes=[{"node": "emit", "inputs": [4]}]), "IndexError"),
+        (changed(nodes=[{"node": "emit", "inputs": [4]}]), "node 0 reads nodes [4]"),
         (changed(statistics={"rate": -1, "lateness_us": [0, 0, 0]}), "plans nothing"),
     ],
 )

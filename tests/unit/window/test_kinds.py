@@ -41,6 +41,7 @@ def test_calendar_instances_cover_time_without_gaps(unit: str, zone: str, second
         ("America/Havana", (2024, 11, 3), 25),  # the hour after midnight comes twice
         ("Australia/Lord_Howe", (2024, 4, 7), 24.5),
         ("America/St_Johns", (2011, 3, 13), 23),
+        ("America/Toronto", (1919, 3, 31), 23.5),  # clocks jumped from 23:30 to 0:30
     ],
 )
 def test_days_are_as_long_as_clocks_say(zone: str, day: tuple[int, int, int], hours: float) -> None:

@@ -8,13 +8,13 @@ when their partials are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from weft.engines.local.arrow import Array, pc
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of, validity
 from weft.kernels.grouping import Column
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft.kernels.partials import Bools, Int64s
-
-Array: TypeAlias = "pa.Array[Any]"
 
 NULL_NUMBER = -(2**63)  # stands for NULL where a number must have no NULL
 _MAGNITUDE = 2**63 - 1

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
-from weft.engines.local.coding import Array, canonical_floats
+from weft.engines.local.arrow import Array, pc
+from weft.engines.local.coding import canonical_floats
 from weft.engines.local.scalar import FUNCTIONS, NotColumnar, Value, compare, unified
 from weft.engines.reference.expressions import compiled
 from weft.engines.schema import expression_type

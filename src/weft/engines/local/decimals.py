@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from weft.engines.local.arrow import pc
 from weft.errors import DataError
 from weft.kernels.prefix_sums import join_halves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.held import LimbSums
     from weft.kernels.partials import Bools, Int64s
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft.aggregates import Partial
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.events import Events
     from weft.kernels.partials import Int64s
     from weft.window import Window

@@ -47,11 +47,13 @@ class LocalEngine:
             for operator in operators_of_scan:
                 operator.process(timed)
                 types = types_of(operator.emits, table.schema)
-                for emit, one in operator.advance(None, types):
-                    closed[emit.query].append(one)
+                for one in operator.advance(None, types):
+                    closed[one.query].append(one)
                 operators.update((emit.query, operator) for emit in operator.emits)
         return {
-            name: result_table(schemas[name], operators[name].codes, closed[name])
+            name: result_table(
+                schemas[name], labels_of(plan, name), operators[name].codes, closed[name]
+            )
             for name in queries
         }
 
@@ -76,6 +78,11 @@ def scan_below(node: Node) -> Scan:
             raise InternalError(f"a {type(node).__name__} reads nothing")
         node = node.inputs[0]
     return node
+
+
+def labels_of(plan: Plan, query: str) -> list[str]:
+    """Return the labels of a query's windows, in its own order."""
+    return [emit.label for emit in plan.emits if emit.query == query]
 
 
 def types_of(emits: tuple[Emit, ...], source: pa.Schema) -> dict[Emit, tuple[pa.DataType, ...]]:

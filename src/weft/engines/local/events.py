@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from weft.engines.local.arrow import pc
 from weft.engines.local.columns import evaluate
 from weft.engines.local.frame import Frame
 from weft.engines.schema import time_type
@@ -19,7 +19,7 @@ from weft.kernels.arrow_columns import times_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.keys import Codes, KeyCodes
     from weft.kernels.partials import Int64s
     from weft.plan import Scan

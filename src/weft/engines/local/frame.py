@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from weft.engines.local.coding import Array
+from weft.engines.local.arrow import Array, pc
 from weft.errors import DataError
 
 if TYPE_CHECKING:

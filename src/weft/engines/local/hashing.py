@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from weft.aggregates.sketches import hash64
+from weft.engines.local.arrow import Array
 from weft.engines.local.bag_kernels import text_hashes
-from weft.engines.local.coding import Array, canonical_floats
+from weft.engines.local.coding import canonical_floats
 from weft.kernels.arrow_columns import column_of
 
 if TYPE_CHECKING:

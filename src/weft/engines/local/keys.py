@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from weft.engines.local.coding import Array, canonical_floats, is_direct, sortable
+from weft.engines.local.arrow import Array, pc
+from weft.engines.local.coding import canonical_floats, sortable
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of
 from weft.kernels.grouping_dense import extent
@@ -120,10 +120,7 @@ class ColumnCodes:
         """Return the place of each code in the order of values: NULL first, NaN last."""
         if self.values is None:
             return np.empty(0, np.int64)
-        if pa.types.is_floating(self.values.type) or not is_direct(self.values.type):
-            column, _ = sortable(self.values)
-        else:
-            column, _ = sortable(self.values)
+        column, _ = sortable(self.values)
         numbers = column.values
         valid = np.ones(numbers.size, np.bool_) if column.valid is None else column.valid
         if numbers.dtype.kind == "f":
@@ -142,6 +139,7 @@ class KeyCodes:
     width: int
     columns: list[ColumnCodes] = field(default_factory=list)
     pairs: list[ColumnCodes] = field(default_factory=list)
+    _ranks: Int64s | None = None  # of the codes known when they were last asked for
 
     def __post_init__(self) -> None:
         self.columns = self.columns or [ColumnCodes() for _ in range(self.width)]
@@ -192,6 +190,11 @@ class KeyCodes:
         >>> keys.ranks().tolist()
         [2, 0, 1]
         """
+        if self._ranks is None or self._ranks.size != len(self):
+            self._ranks = self._ranked()
+        return self._ranks
+
+    def _ranked(self) -> Int64s:
         if not self.width:
             return np.zeros(1, np.int64)
         if self.width == 1:

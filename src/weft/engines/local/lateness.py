@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from weft.errors import InternalError
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:
     from weft.engines.local.calendar import CalendarTable
     from weft.kernels.partials import Bools, Int64s
-    from weft.window import TimedWindow
+    from weft.window import TimedWindow, Window
 
 
 def closed_for(
@@ -26,41 +27,41 @@ def closed_for(
     >>> closed_for(PeriodicWindow(4, 2), None, np.array([4, 5, 6]), 6).tolist()
     [True, True, False]
     """
-    first_end = _ends(window, calendar, times_us, first=True)
-    return first_end <= watermark_us
+    return _first_ends(window, calendar, times_us) <= watermark_us
 
 
-def needed_after(
-    window: TimedWindow, calendar: CalendarTable | None, starts_us: Int64s, watermark_us: int
-) -> Bools:
-    """Tell which slices lie in an instance that is still open.
+def oldest_open(window: Window, calendar: CalendarTable | None, watermark_us: int) -> int:
+    """Return the start of the oldest instance that is still open; older slices can be forgotten.
 
-    >>> needed_after(PeriodicWindow(4, 2), None, np.array([2, 4]), 6).tolist()
-    [False, True]
+    >>> oldest_open(PeriodicWindow(4, 2), None, 6), oldest_open(PeriodicWindow(4, 4), None, 6)
+    (4, 4)
     """
-    last_end = _ends(window, calendar, starts_us, first=False)
-    return last_end > watermark_us
+    match window:
+        case PeriodicWindow():
+            ends = window.offset_us + window.range_us
+            following = (watermark_us - ends) // window.slide_us + 1
+            return window.offset_us + following * window.slide_us
+        case CumulatingWindow():
+            return watermark_us // window.range_us * window.range_us
+        case CalendarWindow():
+            assert calendar is not None
+            return int(calendar.around(np.array([watermark_us]))[0][0])
+        case _:
+            raise InternalError(f"{window} keeps no slices")
 
 
 _NEVER = 2**63 - 1
 
 
-def _ends(
-    window: TimedWindow, calendar: CalendarTable | None, times: Int64s, *, first: bool
-) -> Int64s:
-    """Return the end of the first or last instance around each instant; where there is none, one
-    that neither closes nor is needed."""
+def _first_ends(window: TimedWindow, calendar: CalendarTable | None, times: Int64s) -> Int64s:
+    """Return the end of the first instance around each instant; a far one where there is none."""
     match window:
         case PeriodicWindow():
             size, slide, offset = window.range_us, window.slide_us, window.offset_us
-            if first:
-                ends = (times - offset - size) // slide * slide + slide + offset + size
-                return np.where(ends - size <= times, ends, _NEVER)
-            ends = (times - offset) // slide * slide + offset + size
-            return np.where(ends > times, ends, -_NEVER)
+            ends = (times - offset - size) // slide * slide + slide + offset + size
+            return np.where(ends - size <= times, ends, _NEVER)
         case CumulatingWindow():
-            size = window.step_us if first else window.range_us
-            return times // size * size + size
+            return times // window.step_us * window.step_us + window.step_us
         case CalendarWindow():
             assert calendar is not None
             return calendar.around(times)[1]

@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from weft.aggregates.sketches import HLL_BITS, HLL_REGISTERS, QUANTILE_RELATIVE_ERROR
+from weft.engines.local.arrow import Array, pc
 from weft.engines.local.bag_kernels import RANKS, quantile_buckets
 from weft.engines.local.bags import Bags
 from weft.engines.local.coding import (
-    Array,
     Coding,
     Direct,
     Listed,
-    carried,
     canonical_floats,
+    carried,
     listed_column,
     sortable,
 )

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.aggregates.sketches import HLL_REGISTERS, bucket_value
+from weft.engines.local.arrow import Array
 from weft.engines.local.bags import Bags
-from weft.engines.local.coding import Array, Listed
+from weft.engines.local.coding import Listed
 from weft.engines.local.decimals import averaged_decimals, decimals_of, integers_of
 from weft.engines.local.held import Held, KernelPartials, LimbSums, ObjectPartials
 from weft.kernels.compensated import rounded

@@ -15,23 +15,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.engines.local.delimited import Delimited
+from weft.engines.local.emitting import Closing, Types
 from weft.engines.local.events import Timed, events_of
 from weft.engines.local.flows import Flow, merged, slice_batch
 from weft.engines.local.keys import KeyCodes
-from weft.engines.local.lateness import closed_for, closes_between, needed_after
-from weft.engines.local.lowering import lower
-from weft.engines.local.results import Closed
+from weft.engines.local.lateness import closed_for, oldest_open
 from weft.engines.local.scope import Timed as TIMED
 from weft.engines.local.scope import TimedPlan, is_timed
 from weft.plan import Roll
 from weft.window import CalendarWindow
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from weft.aggregates import Partial
     from weft.engines.local.calendar import CalendarTable
-    from weft.engines.local.held import Held
+    from weft.engines.local.results import Closed
     from weft.kernels.partials import Bools
     from weft.plan import Emit, Node, Scan
     from weft.query import Keys
@@ -123,60 +120,19 @@ class ScopeOperator:
     def _calendar(self, window: Window) -> CalendarTable | None:
         return self.plan.calendars.get(window) if isinstance(window, CalendarWindow) else None
 
-    def advance(
-        self, to_us: int | None, types: dict[Emit, tuple[pa.DataType, ...]]
-    ) -> list[tuple[Emit, Closed]]:
+    def advance(self, to_us: int | None, types: Types) -> list[Closed]:
         """Close what the watermark passes, None for everything, and forget what nobody needs."""
         from_us = self.watermark_us
         if from_us is not None and to_us is not None and to_us <= from_us:
             return []
-        flows: dict[Window, Flow | None] = {
-            window: one.advance(to_us) for window, one in self.delimited.items()
-        }
+        delimited = {window: one.advance(to_us) for window, one in self.delimited.items()}
         kept = {node: merged(runs) for node, runs in self.runs.items()}
         self.runs = {node: [flow] for node, flow in kept.items()}
-        made: dict[Node, Flow] = {}
-        out: list[tuple[Emit, Closed]] = []
-        places: dict[str, int] = {}
-        for emit in self.emits:
-            place = places.get(emit.query, 0)
-            places[emit.query] = place + 1
-            found = self._closed(emit, flows, kept, made, from_us, to_us)
-            if found is not None and len(found):
-                out.append((emit, _lowered(emit, place, found, types[emit])))
+        closing = Closing(self.plan, kept, delimited, from_us, to_us)
+        out = closing.closed(self.emits, types)
         self.watermark_us = to_us
         self._forget(to_us)
         return out
-
-    def _closed(
-        self,
-        emit: Emit,
-        flows: dict[Window, Flow | None],
-        kept: dict[Node, Flow],
-        made: dict[Node, Flow],
-        from_us: int | None,
-        to_us: int | None,
-    ) -> Flow | None:
-        window = emit.inputs[0].window if isinstance(emit.inputs[0], Roll) else None
-        assert window is not None
-        if not is_timed(window):
-            return flows[window]
-        assert isinstance(window, TIMED)
-        if not kept or not closes_between(window, from_us, to_us):
-            return None
-        partials: dict[Partial, Held] = {}
-        for roll in emit.inputs:
-            flow = self.plan.flow(roll, kept, made)
-            partials.update(flow.partials)
-        both = Flow(flow.keys, flow.starts_us, flow.ends_us, partials)
-        if from_us is None and to_us is None:
-            return both
-        ends = both.ends_us
-        assert ends is not None
-        inside = np.ones(ends.size, np.bool_) if to_us is None else ends <= to_us
-        if from_us is not None:
-            inside &= ends > from_us
-        return both.take(np.flatnonzero(inside))
 
     def _forget(self, watermark_us: int | None) -> None:
         """Drop the slices that no open instance needs."""
@@ -186,22 +142,8 @@ class ScopeOperator:
         for node, base in self.plan.bases.items():
             if node not in self.runs:
                 continue
+            oldest = min(oldest_open(w, self._calendar(w), watermark_us) for w in base.windows)
             (flow,) = self.runs[node]
-            needed = np.zeros(len(flow), np.bool_)
-            for window in base.windows:
-                assert isinstance(window, TIMED)
-                calendar = self._calendar(window)
-                needed |= needed_after(window, calendar, flow.starts_us, watermark_us)
+            needed = flow.starts_us >= oldest
             if not needed.all():
                 self.runs[node] = [flow.take(np.flatnonzero(needed))]
-
-
-def _lowered(emit: Emit, place: int, flow: Flow, types: tuple[pa.DataType, ...]) -> Closed:
-    assert flow.ends_us is not None
-    values = tuple(
-        lower(call, flow.partials, type)
-        for (_, call), type in zip(emit.outputs, types, strict=True)
-    )
-    roll = emit.inputs[0]
-    unique = isinstance(roll, Roll) and is_timed(roll.window)
-    return Closed(emit.label, place, flow.keys, flow.starts_us, flow.ends_us, values, unique)

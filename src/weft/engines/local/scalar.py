@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
-from weft.engines.local.coding import Array
+from weft.engines.local.arrow import Array, pc
 from weft.errors import DataError
 from weft.time import EPOCH
 
@@ -24,7 +23,7 @@ Evaluate = Callable[[exp.Expr], Value]
 Function = Callable[[Any, Evaluate], Value]
 
 
-class NotColumnar(Exception):  # noqa: N818 - a signal to the evaluator, never seen by users
+class NotColumnar(Exception):
     """This expression has no exact counterpart on whole columns."""
 
 

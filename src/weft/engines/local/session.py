@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from weft.engines.local.archive import dump_session, load_session
 from weft.engines.local.stream import Results, SourceStream, instant_of
 from weft.errors import QueryError, UnsupportedError
 from weft.frames import to_arrow
@@ -106,6 +107,27 @@ class LocalSession:
             found |= stream.finish()
         self._finished = True
         return self._given(found)
+
+    def snapshot(self) -> bytes:
+        """Return the whole session as bytes, for `restore` here or in another process."""
+        return dump_session(
+            {name: stream.saved_state() for name, stream in self._streams.items()},
+            one=self._one,
+            finished=self._finished,
+        )
+
+    @staticmethod
+    def restore(snapshot: bytes) -> LocalSession:
+        """Return the session that `snapshot` wrote; it goes on with identical results.
+
+        Custom aggregates and user-defined windows must be defined in this process. Partials of
+        custom aggregates are Python pickles: restore only snapshots you trust.
+        """
+        streams, one, finished = load_session(snapshot)
+        session = object.__new__(LocalSession)
+        session._streams = {name: SourceStream.of_state(s) for name, s in streams.items()}
+        session._one, session._finished = one, finished
+        return session
 
     @property
     def metrics(self) -> Metrics:

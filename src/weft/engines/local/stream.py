@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.binding import TableColumns, bind
-from weft.engines.local.engine import scopes_of, types_of
+from weft.engines.local.archive import StreamState
+from weft.engines.local.engine import labels_of, scopes_of, types_of
 from weft.engines.local.events import read_scan, read_times
 from weft.engines.local.frame import plain
 from weft.engines.local.results import Closed, result_table
+from weft.engines.local.snapshot import restore, snapshot
 from weft.engines.schema import result_schema
 from weft.errors import DataError
 from weft.kernels.grouping_dense import extent
@@ -20,8 +22,9 @@ from weft.query import Query, Workload
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from weft.engines.local.emitting import Types
     from weft.engines.local.operator import ScopeOperator
-    from weft.plan import Emit, Plan, Scan
+    from weft.plan import Plan, Scan
 
 Results = dict[str, pa.Table]
 
@@ -37,7 +40,8 @@ class SourceStream:
     queries: dict[str, Query] = field(default_factory=dict)
     schemas: dict[str, pa.Schema] = field(default_factory=dict)
     scopes: dict[Scan, list[ScopeOperator]] = field(default_factory=dict)
-    types: dict[Emit, tuple[pa.DataType, ...]] = field(default_factory=dict)
+    types: Types = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)
     watermark_us: int | None = None
     timeless: int = 0
 
@@ -88,6 +92,7 @@ class SourceStream:
         self.types = types_of(emits, schema)
         self.plan, self.schema, self.scopes = plan, schema, scopes
         self.queries, self.schemas = queries, schemas
+        self.labels = {name: labels_of(plan, name) for name in queries}
 
     def _check(self, schema: pa.Schema) -> None:
         assert self.schema is not None
@@ -124,15 +129,38 @@ class SourceStream:
         found = [pair for one in self.operators for pair in one.advance(to_us, self.types)]
         return self._tables(found)
 
-    def _tables(self, found: Iterable[tuple[Emit, Closed]]) -> Results:
+    def _tables(self, found: Iterable[Closed]) -> Results:
         closed: dict[str, list[Closed]] = {name: [] for name in self.queries}
-        for emit, one in found:
-            closed[emit.query].append(one)
+        for one in found:
+            closed[one.query].append(one)
         codes = {e.query: one.codes for one in self.operators for e in one.emits}
         return {
-            name: result_table(self.schemas[name], codes[name], parts)
+            name: result_table(self.schemas[name], self.labels[name], codes[name], parts)
             for name, parts in closed.items()
         }
+
+    def saved_state(self) -> StreamState:
+        """Return plan, schema, watermark and the chunks of every operator."""
+        return StreamState(
+            self.source,
+            self.plan,
+            self.delay_us,
+            self.schema,
+            self.watermark_us,
+            self.timeless,
+            [snapshot(operator) for operator in self.operators],
+        )
+
+    @classmethod
+    def of_state(cls, state: StreamState) -> SourceStream:
+        """Make the stream again that `saved_state` describes."""
+        stream = cls(state.source, state.plan, state.delay_us)
+        if state.schema is not None:
+            stream.start(state.schema)
+            for operator, chunks in zip(stream.operators, state.chunks, strict=True):
+                restore(operator, chunks)
+        stream.watermark_us, stream.timeless = state.watermark_us, state.timeless
+        return stream
 
     def late(self) -> dict[str, int]:
         """Return how many events came too late for each query."""

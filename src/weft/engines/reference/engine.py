@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +11,8 @@ from weft.engines.base import Unsupported
 from weft.engines.reference.interpreter import Interpreter
 from weft.engines.reference.oracle import ResultRow, evaluate
 from weft.engines.schema import result_schema
+from weft.errors import DataError
+from weft.frames import in_microseconds
 from weft.plan import Join, Plan
 from weft.query import JoinQuery, Query, Workload
 from weft.time import instant
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from weft.query import AnyQuery
+
+
+_WIDE = Context(prec=100)
 
 
 class ReferenceEngine:
@@ -60,11 +65,8 @@ def _rows(sources: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
 
 def _with_exact_times(table: pa.Table) -> pa.Table:
     """Nanoseconds become microseconds, the finest time there is here."""
-    fields = [
-        pa.field(f.name, pa.timestamp("us", f.type.tz)) if pa.types.is_timestamp(f.type) else f
-        for f in table.schema
-    ]
-    return table.cast(pa.schema(fields), safe=False)
+    columns = [in_microseconds(column) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def _table(schema: pa.Schema, rows: list[ResultRow]) -> pa.Table:
@@ -85,6 +87,14 @@ def _array(values: list[Any], type: pa.DataType) -> pa.Array[Any]:
     if pa.types.is_timestamp(type) and type.tz is None:
         values = [None if v is None else v.replace(tzinfo=None) for v in values]
     if pa.types.is_decimal(type):
-        quantum = Decimal(1).scaleb(-type.scale)
-        values = [None if v is None else v.quantize(quantum) for v in values]
+        values = [None if v is None else _at_scale(v, type) for v in values]
     return pa.array(values, type)
+
+
+def _at_scale(value: Decimal, type: Any) -> Decimal:
+    exact = value.quantize(Decimal(1).scaleb(-type.scale), context=_WIDE)
+    if exact.adjusted() >= type.precision - type.scale:
+        raise DataError(
+            f"a decimal result of {value} does not fit {type}", hint="aggregate a cast to double"
+        )
+    return exact

@@ -12,7 +12,8 @@ from weft.engines.spark.fan_out import NODE, START
 from weft.engines.spark.flow import LAST
 from weft.engines.spark.lower import Lowered, lower
 from weft.engines.spark.readings import Shape, shapes_of
-from weft.engines.spark.times import calendar_end, timestamp_of
+from weft.engines.spark.stamps import timestamp_of
+from weft.engines.spark.times import calendar_end
 from weft.plan import Emit, Roll
 from weft.window import CalendarWindow, PeriodicWindow, SessionWindow
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import BooleanType, DataType, IntegralType, NullType, NumericType
+from pyspark.sql.types import AtomicType, BooleanType, DataType, IntegralType, NullType, NumericType
 
-from weft.engines.spark.times import micros_of
+from weft.engines.spark.readings import session_column
+from weft.engines.spark.stamps import micros_of
 from weft.errors import InternalError, QueryError
 from weft.expression import column
 
@@ -76,15 +77,11 @@ class Events:
         return frame.selectExpr("*", *starts)
 
 
-def session_column(window: SessionWindow) -> str:
-    """Name the column that holds the start of a session of this window."""
-    return f"session_{window.gap_us}"
-
-
 def check_input(call: AggregateCall, types: Mapping[str, DataType]) -> None:
     """Refuse an input that a function does not take, before Spark converts it silently."""
     takes = {
         "anything": DataType,
+        "plain values": AtomicType,
         "numbers": NumericType,
         "integers": IntegralType,
         "booleans": BooleanType,

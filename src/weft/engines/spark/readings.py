@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.engines.spark.events import session_column
 from weft.engines.spark.fan_out import START, Reading
 from weft.engines.spark.slices import slice_start
 from weft.engines.spark.times import calendar_start
@@ -130,3 +129,8 @@ def _ends_read_open(node: Slice, nodes: Iterable[Node]) -> tuple[PeriodicWindow,
             shapes = shapes_of(other.window)
             found.update((s, None) for s in shapes if isinstance(s, PeriodicWindow))
     return tuple(found)
+
+
+def session_column(window: SessionWindow) -> str:
+    """Name the column that holds the start of a session of this window."""
+    return f"session_{window.gap_us}"

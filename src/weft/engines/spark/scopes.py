@@ -55,7 +55,7 @@ class PlannedScope:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Lazy results by query, and the frames that were persisted because several results use them."""
+    """Lazy results by query, and the frames persisted because several results use them."""
 
     results: Mapping[str, DataFrame]
     kept: tuple[DataFrame, ...] = ()

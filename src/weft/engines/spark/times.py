@@ -1,18 +1,13 @@
-"""Instants in Spark: microseconds inside, the source's own timestamps outside.
+"""Arithmetic on instants, as SQL text.
 
-Everything here is SQL text, which costs one call to Spark where a tree of columns costs hundreds.
-It gives the same answer whatever the time zone of the Spark session: a timestamp without a zone
+Text costs one call to Spark where a tree of columns costs hundreds. Everything here gives the
+same answer whatever the time zone of the Spark session: a timestamp without a zone
 is taken as UTC, and calendars are computed on dates, which have no zone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType, TimestampType
-
-from weft.errors import DataError
-from weft.time import DAY
 
 if TYPE_CHECKING:
     from weft.window import CalendarWindow
@@ -24,36 +19,15 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = {"day": 1, "week": 7}
 
 
-def micros_of(time: str, type: DataType, name: str) -> str:
-    """Read an event's time as microseconds since 1970 UTC; NULL stays NULL."""
-    if isinstance(type, TimestampType):
-        return f"unix_micros({time})"
-    if isinstance(type, TimestampNTZType):
-        return _micros_of_zoneless(time)
-    if isinstance(type, DateType):
-        return f"unix_date({time}) * {DAY}L"
-    if isinstance(type, IntegralType):
-        return f"cast({time} AS bigint)"
-    raise DataError(
-        f"the time column {name!r} is of type {type.simpleString()}",
-        hint="use a timestamp, a date, or an integer of microseconds since 1970 UTC",
-    )
-
-
-def timestamp_of(micros: str, type: DataType) -> str:
-    """Return microseconds as a timestamp of the kind that events of this time type have."""
-    if isinstance(type, TimestampNTZType | DateType):
-        return _zoneless(micros)
-    return f"timestamp_micros({micros})"
-
-
-def _micros_of_zoneless(time: str) -> str:
+def micros_of_zoneless(time: str) -> str:
+    """Read a timestamp without a zone as microseconds since 1970, as if it were in UTC."""
     # `unix_micros` would go through the session's zone, where some local times do not exist.
     seconds = f"cast(cast({time} - {_EPOCH} AS interval second) AS decimal(18, 6))"
     return f"cast({seconds} * 1000000 AS bigint)"
 
 
-def _zoneless(micros: str) -> str:
+def zoneless(micros: str) -> str:
+    """Return microseconds since 1970 as a timestamp without a zone, in UTC."""
     return f"({_EPOCH} + INTERVAL '0.000001' SECOND * ({micros}))"
 
 
@@ -82,7 +56,7 @@ def calendar_end(window: CalendarWindow, start: str) -> str:
 
 
 def _local_date(window: CalendarWindow, time: str) -> str:
-    return f"cast(convert_timezone('UTC', '{window.zone}', {_zoneless(time)}) AS date)"
+    return f"cast(convert_timezone('UTC', '{window.zone}', {zoneless(time)}) AS date)"
 
 
 def _first_day(window: CalendarWindow, day: str) -> str:
@@ -98,4 +72,4 @@ def _next(window: CalendarWindow, first: str) -> str:
 def _midnight(window: CalendarWindow, day: str) -> str:
     # A midnight that does not exist, or exists twice, is the first instant of its day.
     local = f"cast({day} AS timestamp_ntz)"
-    return _micros_of_zoneless(f"convert_timezone('{window.zone}', 'UTC', {local})")
+    return micros_of_zoneless(f"convert_timezone('{window.zone}', 'UTC', {local})")

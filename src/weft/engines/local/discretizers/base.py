@@ -11,7 +11,7 @@ import numpy.typing as npt
 from weft.engines.local.flows import runs_of_equals
 
 if TYPE_CHECKING:
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.events import Timed
 
 Int64s = npt.NDArray[np.int64]

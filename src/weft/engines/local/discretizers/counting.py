@@ -17,7 +17,7 @@ from weft.engines.local.discretizers.base import (
 )
 
 if TYPE_CHECKING:
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.events import Timed
     from weft.window import CountingWindow
 

@@ -15,7 +15,7 @@ from weft.kernels.arrow_columns import column_of
 from weft.kernels.parallel import unlocked
 
 if TYPE_CHECKING:
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.events import Timed
     from weft.window import MeasuredWindow
 

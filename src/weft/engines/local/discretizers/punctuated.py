@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from weft.engines.local.arrow import pc
 from weft.engines.local.discretizers.base import Found, SortedEvents, spanning
 from weft.errors import DataError
 
 if TYPE_CHECKING:
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.events import Timed
     from weft.window import PunctuatedWindow
 

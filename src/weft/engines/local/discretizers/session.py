@@ -10,7 +10,7 @@ import numpy as np
 from weft.engines.local.discretizers.base import Found, SortedEvents
 
 if TYPE_CHECKING:
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.events import Timed
     from weft.window import SessionWindow
 

@@ -13,7 +13,7 @@ from weft.errors import QueryError
 from weft.window import UserWindow
 
 if TYPE_CHECKING:
-    from weft.engines.local.coding import Array
+    from weft.engines.local.arrow import Array
     from weft.engines.local.events import Timed
 
 

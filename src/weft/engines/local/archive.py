@@ -1,0 +1,114 @@
+"""A session as bytes: a version, a manifest in JSON, and the chunks of all operators."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from weft.errors import DataError
+from weft.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAGIC = b"weft session"
+VERSION = 1
+_SIZE = 8
+
+
+class StreamState(NamedTuple):
+    """All there is to know of one source of a session."""
+
+    source: str
+    plan: Plan
+    delay_us: int
+    schema: pa.Schema | None
+    watermark_us: int | None
+    timeless: int
+    chunks: list[dict[str, bytes]]  # one mapping per operator
+
+
+def dump_session(streams: Mapping[str, StreamState], *, one: bool, finished: bool) -> bytes:
+    """Write a session."""
+    blobs: list[bytes] = []
+    told = []
+    for state in streams.values():
+        places = []
+        for chunks in state.chunks:
+            places.append([[name, len(blobs) + at] for at, name in enumerate(chunks)])
+            blobs.extend(chunks.values())
+        told.append(
+            {
+                "source": state.source,
+                "plan": json.dumps(state.plan.to_json()),
+                "fingerprint": state.plan.fingerprint,
+                "delay_us": state.delay_us,
+                "schema": _schema_text(state.schema),
+                "watermark_us": state.watermark_us,
+                "timeless": state.timeless,
+                "operators": places,
+            }
+        )
+    manifest = {"streams": told, "one": one, "finished": finished, "sizes": [*map(len, blobs)]}
+    head = json.dumps(manifest).encode()
+    sizes = VERSION.to_bytes(_SIZE, "little") + len(head).to_bytes(_SIZE, "little")
+    return b"".join([MAGIC, sizes, head, *blobs])
+
+
+def load_session(snapshot: bytes) -> tuple[dict[str, StreamState], bool, bool]:
+    """Read a session back, or say why these bytes are none."""
+    at = len(MAGIC)
+    if snapshot[:at] != MAGIC or len(snapshot) < at + 2 * _SIZE:
+        raise DataError(
+            "these bytes are no snapshot of a session", hint="pass what session.snapshot() gave"
+        )
+    version = int.from_bytes(snapshot[at : at + _SIZE], "little")
+    if version != VERSION:
+        raise DataError(
+            f"the snapshot is of version {version}, and this weft reads version {VERSION}",
+            hint="restore it with the version of weft that wrote it",
+        )
+    size = int.from_bytes(snapshot[at + _SIZE : at + 2 * _SIZE], "little")
+    body = at + 2 * _SIZE + size
+    manifest: dict[str, Any] = json.loads(snapshot[body - size : body])
+    if len(snapshot) != body + sum(manifest["sizes"]):
+        raise DataError("the snapshot is cut short", hint="copy the whole of it")
+    blobs = []
+    for length in manifest["sizes"]:
+        blobs.append(snapshot[body : body + length])
+        body += length
+    streams = {told["source"]: _state(told, blobs) for told in manifest["streams"]}
+    return streams, manifest["one"], manifest["finished"]
+
+
+def _state(told: dict[str, Any], blobs: list[bytes]) -> StreamState:
+    plan = Plan.from_json(told["plan"])
+    if plan.fingerprint != told["fingerprint"]:
+        raise DataError(
+            f"the snapshot is of plan {told['fingerprint']}, which here reads as "
+            f"{plan.fingerprint}: its windows or aggregates are defined otherwise",
+            hint="define custom aggregates and windows as they were when it was written",
+        )
+    chunks = [{name: blobs[at] for name, at in places} for places in told["operators"]]
+    return StreamState(
+        told["source"],
+        plan,
+        told["delay_us"],
+        _read_schema(told["schema"]),
+        told["watermark_us"],
+        told["timeless"],
+        chunks,
+    )
+
+
+def _schema_text(schema: pa.Schema | None) -> str | None:
+    if schema is None:
+        return None
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def _read_schema(text: str | None) -> pa.Schema | None:
+    return None if text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

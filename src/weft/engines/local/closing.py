@@ -1,0 +1,98 @@
+"""Closed instances of many windows over the same few slices, found and combined in one go.
+
+A stream closes a handful of instances of each window at a time; what costs then is not the
+combining but asking window by window.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.kernels.parallel import unlocked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.engines.local.flows import Flow
+    from weft.window import PeriodicWindow
+
+Int64s = npt.NDArray[np.int64]
+_FAR = 2**62
+
+
+class Instances:
+    """Instances of several windows: which window, when, and the rows of slices they read."""
+
+    __slots__ = ("ends", "starts", "starts_us", "windows")
+
+    def __init__(self, columns: Sequence[Int64s]) -> None:
+        self.windows, self.starts_us, self.starts, self.ends = columns
+
+
+def closing_instances(
+    windows: Sequence[PeriodicWindow], flow: Flow, from_us: int | None, to_us: int | None
+) -> Instances:
+    """Find the instances of these windows that have slices and end in `(from, to]`.
+
+    >>> from weft.engines.local.flows import Flow
+    >>> from weft.window import PeriodicWindow
+    >>> flow = Flow(np.array([7, 7]), np.array([0, 2]), None, {})
+    >>> found = closing_instances([PeriodicWindow(4, 2), PeriodicWindow(2, 2)], flow, 2, 4)
+    >>> found.windows.tolist(), found.starts_us.tolist(), found.ends.tolist()
+    ([0, 1], [0, 2], [2, 2])
+    """
+    shapes = np.array([(w.range_us, w.slide_us, w.offset_us) for w in windows], np.int64)
+    bounds = (-_FAR if from_us is None else from_us, _FAR if to_us is None else to_us)
+    nothing = tuple(np.empty(0, np.int64) for _ in range(4))
+    count = _find(flow.keys, flow.starts_us, shapes, *bounds, *nothing)
+    found = [np.empty(count, np.int64) for _ in range(4)]
+    _find(flow.keys, flow.starts_us, shapes, *bounds, *found)
+    return Instances(found)
+
+
+@unlocked
+def _find(
+    keys: npt.NDArray[np.integer],
+    times: Int64s,
+    shapes: Int64s,
+    from_us: int,
+    to_us: int,
+    windows: Int64s,
+    window_starts: Int64s,
+    starts: Int64s,
+    ends: Int64s,
+) -> int:
+    """Write the instances, or only count them when the arrays are empty."""
+    found = 0
+    for window in range(shapes.shape[0]):
+        size, slide, offset = shapes[window]
+        least = (from_us - offset - size) // slide + 1
+        row = 0
+        while row < keys.size:
+            key, ahead = keys[row], row
+            number = max((times[row] - offset - size) // slide + 1, least)
+            while True:
+                begin = offset + number * slide
+                while row < keys.size and keys[row] == key and times[row] < begin:
+                    row += 1
+                if row == keys.size or keys[row] != key:
+                    break
+                if times[row] >= begin + size:
+                    number = (times[row] - offset - size) // slide + 1
+                    continue
+                if begin + size > to_us:
+                    while row < keys.size and keys[row] == key:
+                        row += 1
+                    break
+                ahead = max(ahead, row)
+                while ahead < keys.size and keys[ahead] == key and times[ahead] < begin + size:
+                    ahead += 1
+                if starts.size:
+                    windows[found], window_starts[found] = window, begin
+                    starts[found], ends[found] = row, ahead
+                found += 1
+                number += 1
+    return found
