@@ -7,15 +7,29 @@ The parser is loaded only when an expression is more than the name of a column.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, ClassVar
 
 from weft.errors import QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlglot import exp
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+# Plain words that SQL reads as something else: a column of this name is quoted.
+_RESERVED_WORDS = """
+    alter analyze and any as begin between cache call case comment commit connect_by_root copy
+    create cross current_date current_timestamp current_user declare delete desc describe distinct
+    drop else except execute explain false fetch for from glob grant having if ilike inner insert
+    intersect into join kill lateral like load merge minus not notnull null on optimize or outer
+    partitioned_by pivot pragma prepare qualify refresh regexp rename returning revoke rlike
+    rollback select serdeproperties session_user set show tablesample then true truncate uncache
+    union unpivot update use using vacuum values when where with xor
+"""
+RESERVED = frozenset(_RESERVED_WORDS.split())
 
 # What SQL may call inside keys, filters and arguments: the functions every engine computes alike.
 # Operators, CASE, LIKE, IN, BETWEEN and IS NULL are always there.
@@ -54,57 +68,119 @@ SCALAR_FUNCTIONS = (
     "upper",
     "year",
 )
+# Names of aggregates beside those that are registered.
+_SYNONYMS = ("mean", "every", "some", "std", "stdev", "stdevp", "varp", "string_agg", "listagg")
 
 
 @lru_cache(maxsize=65536)
 def canonical(text: str) -> str:
-    """Return the expression in its canonical spelling, or say why it cannot be read.
+    """Return the expression in its canonical spelling, or say why it cannot be one.
+
+    A plain word is always the name of a column, even one that SQL has another use for.
 
     >>> canonical("price"), canonical("price*quantity"), canonical("`unit price` + 1")
     ('price', 'price * quantity', '`unit price` + 1')
+    >>> canonical("null"), canonical("`price`")
+    ('`null`', 'price')
     >>> canonical("temp >")
     Traceback (most recent call last):
     weft.errors.QueryError: cannot read 'temp >' as an expression
     hint: write SQL over the columns of the source; quote odd column names as `my column`
     """
     if _PLAIN.match(text):
-        return text
-    return tree(text).sql(dialect="spark", comments=False)
+        return column(text)
+    from sqlglot import exp
+
+    parsed = tree(text)
+    if isinstance(parsed, exp.Column) and len(parsed.parts) == 1:
+        return column(parsed.name)
+    return parsed.sql(dialect="spark", comments=False)
 
 
 @lru_cache(maxsize=4096)
 def tree(text: str) -> exp.Expr:
     """Parse an expression; treat the result as read-only, it is shared."""
-    import sqlglot
     from sqlglot.errors import SqlglotError
 
+    if _PLAIN.match(text):
+        text = column(text)
     try:
-        parsed = sqlglot.parse_one(text, read="spark")
+        parsed = _parser()(text)
     except SqlglotError:
         parsed = None
-    if parsed is None or isinstance(parsed, sqlglot.exp.Query | sqlglot.exp.Command):
-        raise QueryError(
-            f"cannot read {text!r} as an expression",
-            hint="write SQL over the columns of the source; quote odd column names as `my column`",
-        )
+    if parsed is None:
+        raise _unreadable(text)
+    _refuse_what_is_no_scalar(text, parsed)
     return parsed
+
+
+@cache
+def _parser() -> Callable[[str], exp.Expr | None]:
+    from sqlglot.dialects.spark import Spark
+
+    class Quoting(Spark):
+        """Spark SQL, where two quotes in a string are one, as in Spark 4 and in the standard."""
+
+        class Tokenizer(Spark.Tokenizer):
+            STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
+
+    dialect = Quoting()
+
+    def parse(text: str) -> exp.Expr | None:
+        found = dialect.parse(text)
+        return found[0] if len(found) == 1 else None
+
+    return parse
+
+
+def _refuse_what_is_no_scalar(text: str, parsed: exp.Expr) -> None:
+    from sqlglot import exp
+
+    from weft.aggregates.base import function_names
+
+    if isinstance(parsed, exp.Select | exp.Command | exp.Block | exp.Alias | exp.Tuple | exp.DDL):
+        raise _unreadable(text)
+    aggregates = {*_SYNONYMS, *(name.casefold() for name in function_names())}
+    for node in parsed.walk():
+        if isinstance(node, exp.Query | exp.Exists):
+            raise QueryError(
+                f"{text!r} holds a subquery, and an expression reads one event",
+                hint="make the subquery a table of its own",
+            )
+        if isinstance(node, exp.Star):
+            raise QueryError(f"* in {text!r} is no column", hint="name the columns")
+        called = isinstance(node, exp.Anonymous) and node.name.casefold() in aggregates
+        if isinstance(node, exp.AggFunc | exp.Window) or called:
+            raise QueryError(
+                f"{text!r} holds an aggregate, and an expression reads one event",
+                hint="write the aggregate by itself: agg.max('x'), not agg.sum('max(x)')",
+            )
+
+
+def _unreadable(text: str) -> QueryError:
+    return QueryError(
+        f"cannot read {text!r} as an expression",
+        hint="write SQL over the columns of the source; quote odd column names as `my column`",
+    )
 
 
 def column(name: str) -> str:
     """Spell a column's name as an expression, quoted where it must be.
 
-    >>> column("temp"), column("unit price")
-    ('temp', '`unit price`')
+    >>> column("temp"), column("unit price"), column("null")
+    ('temp', '`unit price`', '`null`')
     """
-    return name if _PLAIN.match(name) else "`" + name.replace("`", "``") + "`"
+    if _PLAIN.match(name) and name.casefold() not in RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
 
 
 @lru_cache(maxsize=65536)
 def columns_of(text: str) -> tuple[str, ...]:
     """List the columns an expression reads, each once, sorted.
 
-    >>> columns_of("CASE WHEN a > 0 THEN b + a END")
-    ('a', 'b')
+    >>> columns_of("CASE WHEN a > 0 THEN b + a END"), columns_of("null")
+    (('a', 'b'), ('null',))
     """
     if _PLAIN.match(text):
         return (text,)

@@ -171,6 +171,7 @@ class Race:
     same: Callable[[Any, Any], str] = equal
     rounds: int = 9
     item: str = "item"
+    warm_heap: bool = True  # False: outputs cost new memory, as they do for a first call
     panels: Callable[[tuple[Row, ...]], tuple[Panel, ...]] | None = None
 
     def __post_init__(self) -> None:

@@ -39,7 +39,11 @@ _MOST_CALLS = 10_000
 _ROUND_SECONDS = 0.5
 _MOST_REPEATS = 5
 # glibc: the size from which a block is mapped on its own, and the free memory kept at the top.
-_MALLOC_SWITCHES = {"mmap_threshold": (-3, 1 << 30), "trim_threshold": (-1, (1 << 31) - 1)}
+# Each: its number, the value that keeps everything, and glibc's own value.
+_MALLOC_SWITCHES = {
+    "mmap_threshold": (-3, 1 << 30, 128 << 10),
+    "trim_threshold": (-1, (1 << 31) - 1, 128 << 10),
+}
 _AT_FULL_SIZE = "holds at full size only"
 
 Rounds = Mapping[str, list[float]]  # seconds of each contender, round by round
@@ -58,8 +62,8 @@ def run_entry(entry: Entry, *, quick: bool) -> Outcome:
     return replace(outcome, seconds=perf_counter() - start)
 
 
-def keep_freed_memory() -> bool:
-    """Let the allocator keep what is freed; False where the C library has no such switch.
+def keep_freed_memory(keep: bool = True) -> bool:
+    """Let the allocator keep what is freed, or not; False where there is no such switch.
 
     It gives large blocks back at once, and mapping a fresh array of 40 MB takes longer than many
     a contender needs to fill it. With a warm heap all contenders are timed by what they do.
@@ -67,7 +71,10 @@ def keep_freed_memory() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return False
-    return all(mallopt(switch, most) == 1 for switch, most in _MALLOC_SWITCHES.values())
+    return all(
+        mallopt(switch, most if keep else own) == 1
+        for switch, most, own in _MALLOC_SWITCHES.values()
+    )
 
 
 def _run_race(race: Race, *, quick: bool) -> Outcome:
@@ -76,7 +83,7 @@ def _run_race(race: Race, *, quick: bool) -> Outcome:
     notes = tuple(f"{name} skipped: {reason}" for name, reason in absent.items() if reason)
     if len(present) < 2:
         return Outcome(race.name, race.question, "skipped", notes=notes)
-    keep_freed_memory()
+    keep_freed_memory(race.warm_heap)
     rows: list[Row] = []
     verdicts: list[Verdict] = []
     for case in race.quick if quick else race.full:

@@ -6,37 +6,25 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from weft.engines.types import require_condition, type_of
 from weft.errors import DataError, QueryError
 from weft.expression import canonical, column, tree
+from weft.window import PunctuatedWindow
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from weft.aggregates import AggregateCall
+    from weft.engines.types import Types
     from weft.query import Query
-
-_CASTS: dict[str, pa.DataType] = {
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "BIGINT": pa.int64(),
-    "LONG": pa.int64(),
-    "INT": pa.int32(),
-    "DOUBLE": pa.float64(),
-    "FLOAT": pa.float32(),
-    "STRING": pa.string(),
-    "VARCHAR": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-}
-_TEXT = ("Upper", "Lower", "Substring", "Concat", "DPipe", "Trim")
-_WHOLE = ("Length", "Year", "Month", "Day", "Hour", "Minute", "Second", "Floor", "Ceil", "IntDiv")
-_TRUTH = ("And", "Or", "Not", "Is", "In", "Between", "Like", "EQ", "NEQ", "GT", "GTE", "LT", "LTE")
 
 
 def result_schema(query: Query, source: pa.Schema) -> pa.Schema:
     """Return the columns of a query's result over a source of this schema, with their types."""
     if query.time is None:
         raise QueryError(f"query {query.name!r} has no time column", hint="name it with time=")
+    check_filter(query.where, source)
+    for _, window in query.windows:
+        if isinstance(window, PunctuatedWindow):
+            check_filter(window.predicate, source)
     instant = time_type(source.field(query.time).type, query.time)
     label, start, end = query.window_columns
     return pa.schema(
@@ -48,6 +36,24 @@ def result_schema(query: Query, source: pa.Schema) -> pa.Schema:
             *(pa.field(alias, call_type(call, source)) for alias, call in query.aggs),
         ]
     )
+
+
+def check_filter(where: str | None, source: pa.Schema) -> None:
+    """Refuse a filter that is neither true nor false for an event, before any event is read.
+
+    >>> check_filter("x > 1", pa.schema([("x", pa.int64())]))
+    >>> check_filter("x", pa.schema([("x", pa.int64())]))
+    Traceback (most recent call last):
+    weft.errors.QueryError: cannot compute x: x is of type int64, not a condition
+    hint: compare it, such as x <> 0
+    """
+    if where is not None:
+        require_condition(tree(canonical(where)), columns_by_name(source))
+
+
+def columns_by_name(source: pa.Schema) -> Types:
+    """Return the types of a source's columns under their names."""
+    return dict(zip(source.names, source.types, strict=True))
 
 
 def time_type(source: pa.DataType, name: str) -> pa.DataType:
@@ -88,7 +94,13 @@ def call_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
 def _check_input(call: AggregateCall, given: pa.DataType) -> None:
     integer, boolean = pa.types.is_integer(given), pa.types.is_boolean(given)
     number = integer or pa.types.is_floating(given) or pa.types.is_decimal(given)
-    fits = {"anything": True, "numbers": number, "integers": integer, "booleans": boolean}
+    fits = {
+        "anything": True,
+        "plain values": not pa.types.is_nested(given),
+        "numbers": number,
+        "integers": integer,
+        "booleans": boolean,
+    }
     needed = call.aggregate.accepts
     if not fits[needed] and not pa.types.is_null(given):
         raise QueryError(
@@ -108,51 +120,4 @@ def expression_type(text: str, source: pa.Schema) -> pa.DataType:
         if column(field.name) == text:
             found: pa.DataType = field.type
             return found
-    return _type(tree(canonical(text)), source)
-
-
-def _type(node: exp.Expr, source: pa.Schema) -> pa.DataType:
-    name = type(node).__name__
-    if name == "Column":
-        own: pa.DataType = source.field(node.name).type
-        return own
-    if name == "Literal":
-        if node.is_string:
-            return pa.string()
-        return pa.int64() if node.name.isdigit() else pa.float64()
-    if name in _TRUTH or name == "Boolean":
-        return pa.bool_()
-    if name in _TEXT:
-        return pa.string()
-    if name in _WHOLE:
-        return pa.int64()
-    if name in ("Cast", "TryCast"):
-        to = node.args["to"].sql(dialect="spark").upper()
-        return next((t for prefix, t in _CASTS.items() if to.startswith(prefix)), pa.null())
-    parts = [_type(part, source) for part in _results(node, name)]
-    if name in ("Div", "Sqrt", "Pow") and not any(map(pa.types.is_decimal, parts)):
-        return pa.float64()
-    return _common(parts, widen=name in ("Add", "Sub", "Mul", "Mod", "Neg", "Div"))
-
-
-def _results(node: exp.Expr, name: str) -> list[exp.Expr]:
-    """The parts of an expression that its value may come from."""
-    if name == "Case":
-        default = node.args.get("default")
-        return [i.args["true"] for i in node.args["ifs"]] + ([default] if default else [])
-    if name == "If":
-        return [e for e in (node.args["true"], node.args.get("false")) if e is not None]
-    if name in ("Round", "Nullif"):
-        return [node.this]
-    return list(node.iter_expressions())
-
-
-def _common(types: list[pa.DataType], *, widen: bool) -> pa.DataType:
-    known = [t for t in types if not pa.types.is_null(t)]
-    if not known:
-        return pa.null()
-    if any(map(pa.types.is_floating, known)):
-        return pa.float64()
-    if all(map(pa.types.is_integer, known)) and (widen or len(set(known)) > 1):
-        return pa.int64()
-    return known[0]
+    return type_of(tree(canonical(text)), columns_by_name(source))

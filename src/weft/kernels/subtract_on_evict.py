@@ -121,10 +121,21 @@ def slide_drifting(values: npt.NDArray[np.float64], n: int, out: npt.NDArray[np.
     for i in range(min(n, total)):
         running += load(values, i)
         store(out, i, running)
-    for block in range(n, total, n):
-        running = _sum(values, block - n, block)
-        for i in range(block, min(block + n, total)):
-            # The difference does not wait for the sum: one addition per slide on the long path.
+    block = n
+    while block + 2 * n <= total:
+        # Two blocks at a time: each addition waits for the one before it, so one chain of them
+        # leaves half of the machine idle.
+        older, newer = _sum(values, block - n, block), _sum(values, block, block + n)
+        for i in range(block, block + n):
+            middle = load(values, i)
+            older += middle - load(values, i - n)
+            newer += load(values, i + n) - middle
+            store(out, i, older)
+            store(out, i + n, newer)
+        block += 2 * n
+    for start in range(block, total, n):
+        running = _sum(values, start - n, start)
+        for i in range(start, min(start + n, total)):
             running += load(values, i) - load(values, i - n)
             store(out, i, running)
 

@@ -17,7 +17,7 @@ from weft.testing.strategies import events, periodic_windows, windows, workloads
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RELAXED = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+RELAXED = settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
 statistics = st.builds(
     weft.Statistics, rate=st.sampled_from([1e4, 1e6, 1e8]), keys=st.sampled_from([1, 3, 1000])
 )

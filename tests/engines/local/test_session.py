@@ -14,7 +14,7 @@ from weft.engines.local.session import LocalSession
 from weft.testing import assert_same_rows
 from weft.testing.strategies import events, windows, workloads
 
-RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+RELAXED = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 
 
 def by_query(workload: weft.Workload, found: Any) -> dict[str, pa.Table]:

@@ -1,4 +1,4 @@
-"""The local engine: embedded, vectorised, stateful; batch is a stream whose watermark jumps to the end.
+"""The local engine: embedded, vectorised, stateful; a batch is a stream that ends at once.
 
 columns, scalar     SQL expressions over Arrow
 keys, events        a batch as key codes, times and argument columns

@@ -58,7 +58,7 @@ def _add(tree: Int64s, item: int, count: int) -> None:
 
 
 @unlocked
-def _at_rank(tree: Int64s, rank: int) -> int:
+def _at_rank(tree: Int64s, rank: np.int64) -> int:
     """Return the item at a rank, from 0, in the order of items."""
     position, step = 0, tree.size - 1
     while step > 0:

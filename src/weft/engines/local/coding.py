@@ -98,7 +98,8 @@ class Listed:
     @property
     def type(self) -> pa.DataType:
         """The type of the values."""
-        return self.values.type
+        found: pa.DataType = self.values.type
+        return found
 
     def decode(self, numbers: Int64s, valid: Bools | None) -> Array:
         """Look the values up."""
@@ -140,14 +141,12 @@ def listed_column(array: Array) -> tuple[Column, Listed]:
             f"values of type {array.type} have no order here",
             hint="cast the column to text or to numbers",
         ) from None
-    valid = validity(array)
-    ranks = np.empty(order.size, np.int64)
+    values = encoded.dictionary.take(pa.array(order))
+    # One place more, for NULL: where nothing but NULL was seen there is no other.
+    ranks = np.full(order.size + 1, -1, np.int64)
     ranks[order] = np.arange(order.size)
-    places = encoded.indices.fill_null(0).to_numpy() if valid is not None else None
-    if places is None:
-        return Column(ranks[encoded.indices.to_numpy()]), Listed(encoded.dictionary.take(order))
-    numbers = np.where(valid, ranks[places], -1) if order.size else np.full(len(array), -1)
-    return Column(numbers, valid), Listed(encoded.dictionary.take(pa.array(order)))
+    places = encoded.indices.fill_null(order.size).to_numpy(zero_copy_only=False)
+    return Column(ranks[places], validity(array)), Listed(values)
 
 
 def sortable(array: Array) -> tuple[Column, Coding]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from weft.engines.local.arrow import Array, pc
+from weft.engines.local.arrow import NOTHING, Array, pc, repeated
 from weft.engines.local.coding import canonical_floats
 from weft.engines.local.scalar import FUNCTIONS, NotColumnar, Value, compare, unified
 from weft.engines.reference.expressions import compiled
@@ -65,8 +65,7 @@ def _typed(array: Array, wanted: pa.DataType) -> Array:
 
 def _full(value: Value, rows: int) -> Array:
     if isinstance(value, pa.Scalar):
-        made: Array = pa.repeat(value, rows)
-        return made
+        return repeated(value, rows)
     return value
 
 
@@ -105,7 +104,7 @@ def _truth(value: Value, rows: int) -> Array:
     """Take a condition as a mask: NULL is not true."""
     if not pa.types.is_boolean(value.type):
         if pa.types.is_null(value.type):
-            return pa.repeat(pa.scalar(False), rows)
+            return repeated(pa.scalar(False), rows)
         raise NotColumnar
     return pc.fill_null(_full(value, rows), False)
 
@@ -115,7 +114,7 @@ def _on(node: exp.Expr, frame: Frame, mask: Array) -> Value:
     if not _fails(node):
         return _value(node, frame)
     if not pc.any(mask).as_py():
-        return pa.scalar(None)
+        return NOTHING
     if pc.all(mask).as_py():
         return _value(node, frame)
     part = frame.filter(mask)
@@ -151,13 +150,13 @@ def _case(node: exp.Expr, frame: Frame) -> Value:
 def _branches(
     branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, frame: Frame
 ) -> Value:
-    waiting = pa.repeat(pa.scalar(True), frame.rows)
+    waiting = repeated(pa.scalar(True), frame.rows)
     chosen: list[tuple[Array, Value]] = []
     for condition, result in branches:
         holds = pc.and_(waiting, _truth(_on(condition, frame, waiting), frame.rows))
         chosen.append((holds, _on(result, frame, holds)))
         waiting = pc.and_not(waiting, holds)
-    otherwise = pa.scalar(None) if default is None else _on(default, frame, waiting)
+    otherwise = NOTHING if default is None else _on(default, frame, waiting)
     values = unified([otherwise, *(value for _, value in chosen)])
     out = values[0]
     for (mask, _), value in zip(chosen, values[1:], strict=True):
@@ -167,7 +166,7 @@ def _branches(
 
 def _coalesce(parts: list[exp.Expr], frame: Frame) -> Value:
     options: list[Value] = []
-    missing = pa.repeat(pa.scalar(True), frame.rows)
+    missing = repeated(pa.scalar(True), frame.rows)
     for part in parts:
         value = _on(part, frame, missing)
         options.append(value)

@@ -71,7 +71,7 @@ def _too_large(type: pa.DataType) -> DataError:
     return DataError(f"a sum of decimals does not fit {type}", hint="sum a cast to double instead")
 
 
-def averaged_decimals(sums: LimbSums, counts: Int64s, type: pa.DataType) -> Array:
+def averaged_decimals(sums: LimbSums, counts: Int64s, type: pa.Decimal128Type[Any, Any]) -> Array:
     """Divide exact sums by counts, rounded half to even at the scale of the result.
 
     In arrays of Python's integers: no fixed width holds all digits of the quotient.

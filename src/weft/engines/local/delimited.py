@@ -45,7 +45,7 @@ class EventRows:
     def nbytes(self) -> int:
         """The memory of keys, times, partials and marks."""
         held = sum(partials.nbytes for partials in self.partials.values())
-        marks = sum(array.nbytes for array in self.marks.values())
+        marks: int = sum(array.nbytes for array in self.marks.values())
         return self.keys.nbytes + self.times_us.nbytes + held + marks
 
     def take(self, rows: npt.NDArray[Any]) -> EventRows:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from weft.aggregates import AggregateCall, Partial
+    from weft.engines.local.arrow import Array
     from weft.engines.local.held import Held
     from weft.window import Window
 
@@ -58,9 +59,7 @@ class Closing:
             else:
                 together.setdefault((base, emit.query, emit.outputs), []).append((emit, place))
         found = [self._alone(emit, place, types[emit]) for emit, place in alone]
-        for (base, _, _), group in together.items():
-            assert isinstance(base, Slice)
-            found.append(self._together(base, group, types[group[0][0]]))
+        found += [self._together(group, types[group[0][0]]) for group in together.values()]
         return [one for one in found if one is not None]
 
     def _shared(self, emit: Emit) -> Slice | None:
@@ -74,11 +73,11 @@ class Closing:
         return base if len(self.plan.flow(base, self.kept, self.made)) <= FEW_SLICES else None
 
     def _together(
-        self, base: Slice, group: list[tuple[Emit, int]], types: tuple[pa.DataType, ...]
+        self, group: list[tuple[Emit, int]], types: tuple[pa.DataType, ...]
     ) -> Closed | None:
-        flow = self.plan.flow(base, self.kept, self.made)
-        windows = [emit.inputs[0].window for emit, _ in group if isinstance(emit.inputs[0], Roll)]
-        periodic = [window for window in windows if isinstance(window, PeriodicWindow)]
+        rolls = [emit.inputs[0] for emit, _ in group if isinstance(emit.inputs[0], Roll)]
+        flow = self.plan.flow(rolls[0].feeder, self.kept, self.made)
+        periodic = [roll.window for roll in rolls if isinstance(roll.window, PeriodicWindow)]
         found = closing_instances(periodic, flow, self.from_us, self.to_us)
         if not found.starts.size:
             return None
@@ -133,7 +132,7 @@ def lowered(
     outputs: Sequence[tuple[str, AggregateCall]],
     partials: Mapping[Partial, Held],
     types: tuple[pa.DataType, ...],
-) -> tuple[pa.Array, ...]:
+) -> tuple[Array, ...]:
     """Lower every output of an emit."""
     pairs = zip(outputs, types, strict=True)
     return tuple(lower(call, partials, type) for (_, call), type in pairs)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from weft.engines.base import Unsupported
 from weft.engines.local.events import read_scan
 from weft.engines.local.operator import ScopeOperator
@@ -17,6 +15,8 @@ from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
 
     from weft.query import Keys
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from weft.engines.local.arrow import pc
@@ -17,6 +16,7 @@ from weft.expression import columns_of
 from weft.kernels.arrow_columns import times_of
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from weft.engines.local.arrow import Array

@@ -1,4 +1,4 @@
-"""A batch of events as plain Arrow arrays by name: one chunk each, no dictionaries, microseconds."""
+"""A batch as plain Arrow arrays by name: one chunk each, no dictionaries, microseconds."""
 
 from __future__ import annotations
 

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from weft.aggregates.sketches import hash64
-from weft.engines.local.arrow import Array
 from weft.engines.local.bag_kernels import text_hashes
 from weft.engines.local.coding import canonical_floats
 from weft.kernels.arrow_columns import column_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from weft.engines.local.arrow import Array
 
     Hashes = npt.NDArray[np.uint64]
 
@@ -54,7 +55,7 @@ def hashes(array: Array) -> Hashes:
 
 def _of_text(array: Array) -> Hashes:
     _, offsets, text = array.buffers()
-    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    width: Any = np.int64 if pa.types.is_large_string(array.type) else np.int32
     if offsets is None or not len(array):
         return np.empty(0, np.uint64)
     bounds = np.frombuffer(memoryview(offsets), width)[array.offset :][: len(array) + 1]

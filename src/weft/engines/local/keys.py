@@ -73,12 +73,13 @@ class ColumnCodes:
         if places.size == 0:
             return np.empty(0, np.int32)
         if np.array_equal(places, np.arange(places.size)):
-            return indices.astype(np.int32, copy=False)
+            plain: Codes = indices.astype(np.int32, copy=False)
+            return plain
         codes: Codes = places[indices]
         return codes
 
     def _near_integers(self, array: Array) -> Codes | None:
-        """Encode integers that lie close together by position, several times faster than hashing."""
+        """Encode integers that lie close together by position, much faster than by hashing."""
         if not pa.types.is_integer(array.type) or array.null_count or not len(array):
             return None
         if pa.types.is_uint64(array.type):
@@ -104,7 +105,8 @@ class ColumnCodes:
         found = pc.index_in(distinct, value_set=self.values)
         new = pc.is_null(found)
         if not pc.any(new).as_py():
-            return found.to_numpy(zero_copy_only=False).astype(np.int32)
+            known: Codes = found.to_numpy(zero_copy_only=False).astype(np.int32)
+            return known
         mask = new.to_numpy(zero_copy_only=False)
         places = np.where(mask, 0, found.fill_null(0).to_numpy(zero_copy_only=False))
         places[mask] = np.arange(len(self.values), len(self.values) + int(mask.sum()))

@@ -7,7 +7,6 @@ others are lifted event by event into columns, which ranges of events then combi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -37,6 +36,8 @@ from weft.kernels.partials import KINDS, PartialKind, Partials, operation_of
 from weft.kernels.prefix_sums import largest_magnitude
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weft.aggregates import Partial
     from weft.kernels.partials import Int64s
 
@@ -72,7 +73,7 @@ def lift(partial: Partial, arguments: Arguments, times_us: Int64s) -> Lifted:
     if kind in ("distinct", "values", "quantiles", "hll"):
         return _of_rows(_BAGS[kind](arguments[0]))
     if kind in KINDS:
-        return _lift_plain(cast("PartialKind", kind), arguments)
+        return _lift_plain(kind, arguments)
     return _of_rows(_lift_objects(partial, arguments, times_us))
 
 

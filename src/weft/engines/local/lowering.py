@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.aggregates.sketches import HLL_REGISTERS, bucket_value
-from weft.engines.local.arrow import Array
 from weft.engines.local.bags import Bags
 from weft.engines.local.coding import Listed
 from weft.engines.local.decimals import averaged_decimals, decimals_of, integers_of
@@ -20,6 +19,7 @@ from weft.kernels.compensated import rounded
 
 if TYPE_CHECKING:
     from weft.aggregates import AggregateCall, Partial
+    from weft.engines.local.arrow import Array
     from weft.kernels.partials import Bools
 
 Parts = tuple[Held, ...]
@@ -75,6 +75,7 @@ def _sum(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Arra
 def _average(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
     total, counts = parts[0], _counts(parts[1])
     if isinstance(total, LimbSums) and total.scale is not None:
+        assert isinstance(type, pa.Decimal128Type)
         return averaged_decimals(total, counts, type)
     if isinstance(total, LimbSums):
         sums = sum(limb * 2.0 ** (32 * at) for at, limb in enumerate(total.limbs))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from weft.window import Window
 
 THREADS = min(os.cpu_count() or 1, 4)
+ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has started
 
 
 @dataclass(slots=True)
@@ -83,8 +84,9 @@ class ScopeOperator:
             dropped, timed = int(late.sum()), timed.filter(~late)
         if timed.times_us.size:
             events = events_of(timed, self.keys, self.codes)
+            threads = max(1, min(THREADS, len(events) // ROWS_PER_THREAD))
             sliced = {
-                node: slice_batch(events, base.slices, tuple(base.partials), THREADS)
+                node: slice_batch(events, base.slices, tuple(base.partials), threads)
                 for node, base in self.plan.bases.items()
             }
             rows = {window: one.rows_of(events) for window, one in self.delimited.items()}

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from weft.engines.local.arrow import Array
 from weft.engines.local.bags import Bags
 from weft.engines.local.coding import Bits, Coding, Direct, Listed
 from weft.engines.local.held import Held, InTimeOrder, KernelPartials, LimbSums, ObjectPartials
@@ -23,6 +22,7 @@ from weft.kernels.partials import Partials, operation_of
 
 if TYPE_CHECKING:
     from weft.aggregates import Partial
+    from weft.engines.local.arrow import Array
 
 Description = dict[str, Any]
 
@@ -68,10 +68,10 @@ class Shelf:
 
     def _put_bags(self, name: str, bags: Bags) -> Description:
         items, described = self._compacted(bags.items, bags.coding)
-        offsets = pa.array(bags.offsets)
+        offsets: Array = pa.array(bags.offsets)
         for part, values in (("items", items), ("counts", bags.counts)):
-            made = pa.LargeListArray.from_arrays(offsets, pa.array(values))
-            self.columns[f"{name}.{part}"] = made
+            column: Array = pa.array(values, pa.int64())
+            self.columns[f"{name}.{part}"] = pa.LargeListArray.from_arrays(offsets, column)
         return {"form": "bags", "coding": described, "size": bags.size}
 
     def _compacted(self, numbers: Any, coding: Coding | None) -> tuple[Any, Description | None]:
@@ -104,12 +104,12 @@ class Shelf:
                 return self._get_bags(name, told)
             case _:
                 monoid = partial.monoid
+                if not monoid.laws.commutative:
+                    monoid = InTimeOrder(monoid)
                 made = np.empty(len(self.columns[name]), object)
                 for at, pickled in enumerate(self.columns[name].to_pylist()):
                     made[at] = pickle.loads(pickled)
-                return ObjectPartials(
-                    monoid if monoid.laws.commutative else InTimeOrder(monoid), made
-                )
+                return ObjectPartials(monoid, made)
 
     def _get_kernel(self, name: str, told: Description) -> KernelPartials:
         codings = tuple(self._coding(one) for one in told["codings"])
@@ -166,7 +166,8 @@ def _type_text(type: pa.DataType) -> str:
 
 
 def _read_type(text: str) -> pa.DataType:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type
+    found: pa.DataType = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type
+    return found
 
 
 def _ipc(table: pa.Table) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from weft.engines.local.arrow import Array, pc
+from weft.engines.local.arrow import NOTHING, Array, pc, repeated
 from weft.errors import DataError
 from weft.time import EPOCH
 
@@ -68,8 +68,8 @@ def _literal(node: exp.Expr, evaluate: Evaluate) -> Value:
     return pa.scalar(int(text), pa.int64()) if text.isdigit() else pa.scalar(float(text))
 
 
-def _constant(value: bool | None) -> Function:
-    return lambda node, evaluate: pa.scalar(value)
+def _nothing(node: exp.Expr, evaluate: Evaluate) -> Value:
+    return NOTHING
 
 
 def _boolean(node: exp.Expr, evaluate: Evaluate) -> Value:
@@ -80,7 +80,7 @@ def _arithmetic(whole: Callable[..., Value], real: Callable[..., Value]) -> Func
     def function(node: exp.Expr, evaluate: Evaluate) -> Value:
         parts = [evaluate(p) for p in (node.this, node.args.get("expression")) if p is not None]
         if _null(*parts):
-            return pa.scalar(None)
+            return NOTHING
         parts = _numbers(*parts)
         return (whole if _whole(parts[0].type) else real)(*parts)
 
@@ -96,7 +96,7 @@ def _refuse_zero(a: Value, b: Value) -> None:
 def _divide(node: exp.Expr, evaluate: Evaluate) -> Value:
     a, b = evaluate(node.this), evaluate(node.expression)
     if _null(a, b):
-        return pa.scalar(None)
+        return NOTHING
     a, b = _numbers(a, b)
     _refuse_zero(a, b)
     return pc.divide(a.cast(pa.float64(), safe=False), b.cast(pa.float64(), safe=False))
@@ -105,7 +105,7 @@ def _divide(node: exp.Expr, evaluate: Evaluate) -> Value:
 def _divide_whole(node: exp.Expr, evaluate: Evaluate) -> Value:
     a, b = evaluate(node.this), evaluate(node.expression)
     if _null(a, b):
-        return pa.scalar(None)
+        return NOTHING
     a, b = _numbers(a, b)
     if not _whole(a.type):
         raise NotColumnar
@@ -121,13 +121,13 @@ def _without_zero(b: Value) -> Value:
 def _remainder(node: exp.Expr, evaluate: Evaluate) -> Value:
     a, b = evaluate(node.this), evaluate(node.expression)
     if _null(a, b):
-        return pa.scalar(None)
+        return NOTHING
     a, b = _numbers(a, b)
     _refuse_zero(a, b)
     if isinstance(a, pa.Scalar) and isinstance(b, pa.Scalar):
         raise NotColumnar
     rows = len(a) if isinstance(a, pa.Array) else len(b)
-    a, b = (pa.repeat(v, rows) if isinstance(v, pa.Scalar) else v for v in (a, b))
+    a, b = (repeated(v, rows) if isinstance(v, pa.Scalar) else v for v in (a, b))
     missing = pc.or_(pc.is_null(a), pc.is_null(b)).to_numpy(zero_copy_only=False)
     x, y = (v.fill_null(1).to_numpy(zero_copy_only=False) for v in (a, b))
     if not _whole(a.type) and np.isinf(x[~missing]).any():
@@ -344,7 +344,7 @@ def _part(function: Callable[..., Value]) -> Function:
 FUNCTIONS: dict[type, Function] = {
     exp.Literal: _literal,
     exp.Boolean: _boolean,
-    exp.Null: _constant(None),
+    exp.Null: _nothing,
     exp.Neg: _arithmetic(pc.negate_checked, pc.negate),
     exp.Add: _arithmetic(pc.add_checked, pc.add),
     exp.Sub: _arithmetic(pc.subtract_checked, pc.subtract),

@@ -1,4 +1,4 @@
-"""The timed part of a plan under one scan and one set of keys: which slices are kept, who reads them.
+"""The timed part of a scope's plan: which slices are kept, and who reads them.
 
 A Roll over events is evaluated by slicing at the window's own edges: the same result as folding
 every event into each of its instances, at a fraction of the work.

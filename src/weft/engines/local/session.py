@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from weft.engines.local.archive import dump_session, load_session
+from weft.engines.local.engine import scan_below
 from weft.engines.local.stream import Results, SourceStream, instant_of
 from weft.errors import QueryError, UnsupportedError
 from weft.frames import to_arrow
+from weft.plan import Emit, Join, Plan
+from weft.plan.nodes import topological
 from weft.query import JoinQuery, Query, Workload
 from weft.time import Duration, duration_us
 
@@ -53,29 +56,19 @@ class LocalSession:
 
     def __init__(
         self,
-        workload: Workload,
+        workload: Workload | Plan,
         watermark: Duration | None = None,
         *,
         planner: str = "auto",
         statistics: Statistics | None = None,
     ) -> None:
-        from weft.planners.portfolio import optimize
-
-        single = [query for query in workload if isinstance(query, Query)]
-        if any(isinstance(query, JoinQuery) for query in workload):
-            raise UnsupportedError("a session does not run joins", hint="use engine='spark'")
-        delays = [query.watermark_us for query in single if query.watermark_us is not None]
-        delay_us = max(delays, default=0) if watermark is None else duration_us(watermark)
-        if delay_us < 0:
-            raise QueryError(
-                "a watermark cannot run ahead of the events", hint="give a delay of zero or more"
-            )
-        self._streams: dict[str, SourceStream] = {}
-        for source in workload.sources:
-            own = Workload(query for query in single if query.source == source)
-            plan = optimize(own, planner, "local", statistics)
-            self._streams[source] = SourceStream(source, plan, delay_us)
-        self._one = len(single) == 1
+        plans = _plans(workload, planner, statistics)
+        queries = [query for plan in plans.values() for query in plan.queries]
+        delay_us = _delay_us(workload, queries, watermark)
+        self._streams = {
+            source: SourceStream(source, plan, delay_us) for source, plan in plans.items()
+        }
+        self._one = len(queries) == 1
         self._finished = False
 
     def push(self, source: str, batch: Any) -> Any:
@@ -153,3 +146,51 @@ class LocalSession:
     def _refuse_finished(self) -> None:
         if self._finished:
             raise QueryError("the session is finished", hint="start another one")
+
+
+def _plans(
+    workload: Workload | Plan, planner: str, statistics: Statistics | None
+) -> dict[str, Plan]:
+    """Plan the queries of each source; a plan that is given is taken as it is."""
+    if isinstance(workload, Plan):
+        emits: dict[str, list[Emit]] = {}
+        for emit in workload.emits:
+            emits.setdefault(scan_below(emit).source, []).append(emit)
+        _refuse_joins(any(isinstance(node, Join) for node in workload.nodes))
+        if len(emits) == 1:
+            return dict.fromkeys(emits, workload)
+        return {
+            source: replace(workload, nodes=topological(tuple(own)), node_costs=())
+            for source, own in emits.items()
+        }
+    from weft.planners.portfolio import optimize
+
+    _refuse_joins(any(isinstance(query, JoinQuery) for query in workload))
+    single = [query for query in workload if isinstance(query, Query)]
+    return {
+        source: optimize(
+            Workload(query for query in single if query.source == source),
+            planner,
+            "local",
+            statistics,
+        )
+        for source in workload.sources
+    }
+
+
+def _refuse_joins(any_join: bool) -> None:
+    if any_join:
+        raise UnsupportedError("a session does not run joins", hint="use engine='spark'")
+
+
+def _delay_us(workload: Workload | Plan, planned: list[Query], watermark: Duration | None) -> int:
+    """Return how far the watermark stays behind: as given, or the longest that a query asks for."""
+    asked = planned if isinstance(workload, Plan) else [*workload]
+    delays = [query.watermark_us for query in asked if isinstance(query, Query)]
+    longest = max((delay for delay in delays if delay is not None), default=0)
+    delay_us = longest if watermark is None else duration_us(watermark)
+    if delay_us < 0:
+        raise QueryError(
+            "a watermark cannot run ahead of the events", hint="give a delay of zero or more"
+        )
+    return delay_us

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import copy
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from weft.kernels.grouping_dense import extent
 from weft.query import Query, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from weft.engines.local.emitting import Types
     from weft.engines.local.operator import ScopeOperator
@@ -52,20 +54,26 @@ class SourceStream:
 
     def push(self, table: pa.Table) -> Results:
         """Take a batch and close what it closes; an error leaves everything as it was."""
-        if self.schema is None:
-            self.start(table.schema)
-        self._check(table.schema)
-        before = {scan: [one.saved() for one in ops] for scan, ops in self.scopes.items()}
-        watermark_us, timeless = self.watermark_us, self.timeless
-        try:
+        with self._unchanged_by_errors():
+            if self.schema is None:
+                self.start(table.schema)
+            self._check(table.schema)
             for scan, operators in self.scopes.items():
                 timed = read_scan(scan, table, scan.columns)
                 self.timeless += timed.timeless
                 for operator in operators:
                     operator.process(timed)
-            return self.advance(self._latest(table))
+            return self._advance(self._latest(table))
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        before = copy.copy(self)
+        before.scopes = {scan: [one.saved() for one in ops] for scan, ops in self.scopes.items()}
+        try:
+            yield
         except BaseException:
-            self.scopes, self.watermark_us, self.timeless = before, watermark_us, timeless
+            for each in fields(self):
+                setattr(self, each.name, getattr(before, each.name))
             raise
 
     def _latest(self, table: pa.Table) -> int | None:
@@ -80,12 +88,12 @@ class SourceStream:
 
     def start(self, schema: pa.Schema) -> None:
         """Look up time columns and types, and make the operators."""
-        timestamps = [f.name for f in schema if pa.types.is_timestamp(f.type)]
-        table = TableColumns(schema.names, timestamps)
+        timestamps = tuple(f.name for f in schema if pa.types.is_timestamp(f.type))
+        table = TableColumns(tuple(schema.names), timestamps)
         bound = bind(Workload(self.plan.queries), {self.source: table})
         queries = {q.name: q for q in bound if isinstance(q, Query)}
-        times = {self.source: q.time for q in queries.values() if q.time is not None}
-        plan = self.plan.with_times(times)
+        time = next((q.time for q in queries.values() if q.time is not None), None)
+        plan = self.plan if time is None else self.plan.with_times({self.source: time})
         schemas = {name: result_schema(query, schema) for name, query in queries.items()}
         scopes = scopes_of(plan)
         emits = tuple(e for ops in scopes.values() for op in ops for e in op.emits)
@@ -114,8 +122,12 @@ class SourceStream:
                     hint="cast the batch to the types of the first one",
                 )
 
-    def advance(self, to_us: int | None) -> Results:
+    def advance(self, to_us: int) -> Results:
         """Move the watermark on, never back, and return what closed."""
+        with self._unchanged_by_errors():
+            return self._advance(to_us)
+
+    def _advance(self, to_us: int | None) -> Results:
         if to_us is None or (self.watermark_us is not None and to_us <= self.watermark_us):
             return self._tables(())
         self.watermark_us = to_us
@@ -123,7 +135,8 @@ class SourceStream:
 
     def finish(self) -> Results:
         """Close everything: the input has ended."""
-        return self._close(None)
+        with self._unchanged_by_errors():
+            return self._close(None)
 
     def _close(self, to_us: int | None) -> Results:
         found = [pair for one in self.operators for pair in one.advance(to_us, self.types)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weft.aggregates.distinct import canonical
 from weft.engines.reference.expressions import compiled
 from weft.engines.reference.instances import Event
+from weft.engines.reference.rows import EventRow
 from weft.errors import DataError
 from weft.time import instant_us
 
@@ -33,6 +34,16 @@ def time_us(value: Any, column: str) -> int | None:
     )
 
 
+def _time_of(row: Mapping[str, Any], column: str) -> Any:
+    # The name itself, never an expression: a column may be called `0` or `event time`.
+    try:
+        return row[column]
+    except KeyError:
+        raise DataError(
+            f"the events have no column {column!r}", hint=f"the columns are {', '.join(row)}"
+        ) from None
+
+
 def events_by_key(
     rows: Rows, time: str, where: str | None, keys: Keys
 ) -> tuple[dict[Key, list[Event]], int]:
@@ -45,18 +56,19 @@ def events_by_key(
     """
     keep = compiled(where) if where is not None else None
     read_keys = [compiled(expression) for _, expression in keys]
-    read_time = compiled(time)
     groups: dict[Key, list[Event]] = {}
     timeless = 0
     for row in rows:
         if keep is not None and keep(row) is not True:
             continue
-        at = time_us(read_time(row), time)
+        at = time_us(_time_of(row, time), time)
         if at is None:
             timeless += 1
             continue
         key = tuple(canonical(read(row)) for read in read_keys)
-        groups.setdefault(key, []).append(Event(at, dict(row)))
+        groups.setdefault(key, []).append(
+            Event(at, row if isinstance(row, EventRow) else dict(row))
+        )
     for events in groups.values():
         events.sort(key=lambda event: event.time_us)  # stable: ties keep the order of arrival
     return groups, timeless

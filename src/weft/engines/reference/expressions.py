@@ -1,136 +1,173 @@
 """SQL expressions over one event, in plain Python: NULL spreads, as in Spark.
 
-Compiles an expression once into nested functions; the reference engine calls it for every event.
+Compiles an expression once, for the types of the columns it reads, into nested functions; the
+reference engine calls it for every event.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from weft.aggregates.extremes import order_key
-from weft.errors import DataError, UnsupportedError
-from weft.expression import tree
+from weft.engines.reference import operators as op
+from weft.engines.reference import text as texts
+from weft.engines.reference.casts import converter
+from weft.engines.reference.rows import EventRow, Row, guessed_types
+from weft.engines.types import (
+    ARITHMETIC,
+    Types,
+    branches_of,
+    common_type,
+    constant_integer,
+    literal_type,
+    operand_types,
+    parts_of,
+    type_of,
+)
+from weft.errors import DataError, WeftError
+from weft.expression import columns_of, tree
 
-Row = Mapping[str, Any]
 Evaluate = Callable[[Row], Any]
+_Build = Callable[[Any, Types], Evaluate]
 
 
 @lru_cache(maxsize=4096)
 def compiled(text: str) -> Evaluate:
     """Return a function from an event to the value of the expression.
 
+    An event of a table knows the types of its columns; those of a plain mapping are guessed.
+
     >>> compiled("a + 1 > b")({"a": 1, "b": 1}), compiled("a + 1 > b")({"a": None, "b": 1})
     (True, None)
     """
-    return _compile(tree(text))
-
-
-def _compile(node: exp.Expr) -> Evaluate:
-    special = _SPECIAL.get(type(node))
-    if special is not None:
-        return special(node)
-    strict = _STRICT.get(type(node))
-    if strict is None:
-        raise UnsupportedError(
-            f"the reference engine cannot evaluate {node.sql(dialect='spark')}",
-            hint="use arithmetic, comparisons, CASE, CAST, COALESCE and the documented functions",
-        )
-    parts = [_compile(part) for part in _operands(node)]
+    names = columns_of(text)
 
     def evaluate(row: Row) -> Any:
-        values = [part(row) for part in parts]
-        return None if any(value is None for value in values) else strict(*values)
+        try:
+            if isinstance(row, EventRow):
+                types = tuple((name, row.types[name]) for name in names if name in row.types)
+            else:
+                types = guessed_types(row, names)
+            return _typed(text, types)(row)
+        except WeftError:
+            raise
+        except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
+            read = ", ".join(f"{name} = {row.get(name)!r}" for name in names)
+            raise DataError(
+                f"cannot compute {text} where {read}: {error}" if read else f"{text}: {error}",
+                hint="filter such events out with where=, or cast to a wider type",
+            ) from None
 
     return evaluate
 
 
-def _operands(node: exp.Expr) -> list[exp.Expr]:
-    found: list[exp.Expr] = []
-    for value in node.args.values():
-        if isinstance(value, exp.Expr):
-            found.append(value)
-        elif isinstance(value, list):
-            found.extend(v for v in value if isinstance(v, exp.Expr))
-    return found
+@lru_cache(maxsize=4096)
+def _typed(text: str, types: tuple[tuple[str, pa.DataType], ...]) -> Evaluate:
+    node, columns = tree(text), dict(types)
+    type_of(node, columns)
+    return _compile(node, columns)
 
 
-def _column(node: exp.Expr) -> Evaluate:
+def _compile(node: exp.Expr, columns: Types) -> Evaluate:
+    return _BUILDERS[type(node)](node, columns)
+
+
+def _as(node: exp.Expr, target: pa.DataType, columns: Types) -> Evaluate:
+    """Compile an expression and bring its values to a type."""
+    read, convert = _compile(node, columns), converter(type_of(node, columns), target)
+    return read if convert is None else lambda row: convert(read(row))
+
+
+def _strict(function: Callable[..., Any], parts: list[Evaluate]) -> Evaluate:
+    def evaluate(row: Row) -> Any:
+        values = [part(row) for part in parts]
+        return None if any(value is None for value in values) else function(*values)
+
+    return evaluate
+
+
+def _column(node: exp.Expr, columns: Types) -> Evaluate:
     name = node.name
-
-    def read(row: Row) -> Any:
-        try:
-            return row[name]
-        except KeyError:
-            raise DataError(
-                f"the events have no column {name!r}", hint=f"the columns are {', '.join(row)}"
-            ) from None
-
-    return read
+    return lambda row: row[name]
 
 
-def _literal(node: exp.Expr) -> Evaluate:
-    text = node.name
-    value: Any = text
-    if not node.is_string:
-        exact = re.fullmatch(r"\d+", text)
-        value = int(text) if exact else float(text)
-    return lambda row: value
+def _literal(node: exp.Expr, columns: Types) -> Evaluate:
+    type = literal_type(node)
+    if node.is_string:
+        return _constant(node.name)
+    if pa.types.is_decimal(type):
+        return _constant(Decimal(node.name))
+    return _constant(int(node.name) if pa.types.is_integer(type) else float(node.name))
 
 
 def _constant(value: Any) -> Evaluate:
     return lambda row: value
 
 
-def _and(node: exp.Expr) -> Evaluate:
-    left, right = _compile(node.this), _compile(node.expression)
-
-    def evaluate(row: Row) -> bool | None:
-        a = left(row)
-        if a is False:
-            return False
-        b = right(row)
-        if b is False:
-            return False
-        return None if a is None or b is None else True
-
-    return evaluate
+def _inner(node: exp.Expr, columns: Types) -> Evaluate:
+    return _compile(node.this, columns)
 
 
-def _or(node: exp.Expr) -> Evaluate:
-    left, right = _compile(node.this), _compile(node.expression)
+def _logic(*, decides: bool) -> _Build:
+    """AND, which one False decides, or OR, which one True does."""
 
-    def evaluate(row: Row) -> bool | None:
-        a = left(row)
-        if a is True:
-            return True
-        b = right(row)
-        if b is True:
-            return True
-        return None if a is None or b is None else False
+    def build(node: exp.Expr, columns: Types) -> Evaluate:
+        left, right = _compile(node.this, columns), _compile(node.expression, columns)
 
-    return evaluate
+        def evaluate(row: Row) -> Any:
+            a = left(row)
+            if a is decides:
+                return decides
+            b = right(row)
+            if b is decides:
+                return decides
+            return None if a is None or b is None else not decides
+
+        return evaluate
+
+    return build
 
 
-def _is(node: exp.Expr) -> Evaluate:
-    left, right = _compile(node.this), _compile(node.expression)
+def _is(node: exp.Expr, columns: Types) -> Evaluate:
+    left, right = _compile(node.this, columns), _compile(node.expression, columns)
     return lambda row: left(row) is right(row)
 
 
-def _null_safe_equal(node: exp.Expr) -> Evaluate:
-    left, right = _compile(node.this), _compile(node.expression)
-    return lambda row: order_key(left(row)) == order_key(right(row))
+def _met(nodes: list[exp.Expr], columns: Types, asked: exp.Expr) -> list[Evaluate]:
+    """Compile expressions whose values meet, all brought to their common type."""
+    target = _comparable(common_type([type_of(node, columns) for node in nodes], asked))
+    return [_as(node, target, columns) for node in nodes]
 
 
-def _in(node: exp.Expr) -> Evaluate:
-    value, options = _compile(node.this), [_compile(o) for o in node.expressions]
+def _comparable(type: pa.DataType) -> pa.DataType:
+    # One spelling of an instant, with its zone: Python refuses to compare it with one without.
+    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(type) else type
+
+
+def _compare(node: exp.Expr, columns: Types) -> Evaluate:
+    return _strict(op.comparison(type(node)), _met([node.this, node.expression], columns, node))
+
+
+def _null_safe(node: exp.Expr, columns: Types) -> Evaluate:
+    left, right = _met([node.this, node.expression], columns, node)
+    equal = isinstance(node, exp.NullSafeEQ)
+    return lambda row: (order_key(left(row)) == order_key(right(row))) is equal
+
+
+def _between(node: exp.Expr, columns: Types) -> Evaluate:
+    low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+    high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+    return _compile(exp.And(this=low, expression=high), columns)
+
+
+def _in(node: exp.Expr, columns: Types) -> Evaluate:
+    value, *options = _met([node.this, *node.expressions], columns, node)
 
     def evaluate(row: Row) -> bool | None:
         v = value(row)
@@ -144,36 +181,45 @@ def _in(node: exp.Expr) -> Evaluate:
     return evaluate
 
 
-def _case(node: exp.Expr) -> Evaluate:
-    base = _compile(node.this) if node.this is not None else None
-    branches = [(_compile(i.this), _compile(i.args["true"])) for i in node.args["ifs"]]
-    default = node.args.get("default")
-    otherwise = _compile(default) if default is not None else _constant(None)
+def _branches(node: exp.Expr, columns: Types) -> list[Evaluate]:
+    """Compile what a value may come from, all of the type of the whole."""
+    target = type_of(node, columns)
+    return [_as(branch, target, columns) for branch in branches_of(node)]
+
+
+def _case(node: exp.Expr, columns: Types) -> Evaluate:
+    results = _branches(node, columns)
+    conditions = []
+    for branch in node.args["ifs"]:
+        when = branch.this
+        if node.this is not None:
+            when = exp.EQ(this=node.this.copy(), expression=when.copy())
+        conditions.append(_compile(when, columns))
+    otherwise = results[len(conditions)] if len(results) > len(conditions) else _constant(None)
 
     def evaluate(row: Row) -> Any:
-        for condition, result in branches:
-            holds = condition(row)
-            if holds is True if base is None else holds is not None and holds == base(row):
+        for condition, result in zip(conditions, results, strict=False):
+            if condition(row) is True:
                 return result(row)
         return otherwise(row)
 
     return evaluate
 
 
-def _if(node: exp.Expr) -> Evaluate:
-    condition, true = _compile(node.this), _compile(node.args["true"])
-    false = _compile(node.args["false"]) if node.args.get("false") else _constant(None)
+def _if(node: exp.Expr, columns: Types) -> Evaluate:
+    condition = _compile(node.this, columns)
+    true, false = (*_branches(node, columns), _constant(None))[:2]
     return lambda row: true(row) if condition(row) is True else false(row)
 
 
-def _coalesce(node: exp.Expr) -> Evaluate:
-    options = [_compile(part) for part in _operands(node)]
+def _coalesce(node: exp.Expr, columns: Types) -> Evaluate:
+    options = _branches(node, columns)
     return lambda row: next((v for o in options if (v := o(row)) is not None), None)
 
 
-def _extreme(pick: Callable[..., Any]) -> Callable[[exp.Expr], Evaluate]:
-    def build(node: exp.Expr) -> Evaluate:
-        options = [_compile(part) for part in _operands(node)]
+def _extreme(pick: Callable[..., Any]) -> _Build:
+    def build(node: exp.Expr, columns: Types) -> Evaluate:
+        options = _branches(node, columns)
 
         def evaluate(row: Row) -> Any:
             values = [v for o in options if (v := o(row)) is not None]
@@ -184,141 +230,133 @@ def _extreme(pick: Callable[..., Any]) -> Callable[[exp.Expr], Evaluate]:
     return build
 
 
-def _nullif(node: exp.Expr) -> Evaluate:
-    left, right = _compile(node.this), _compile(node.expression)
+def _nullif(node: exp.Expr, columns: Types) -> Evaluate:
+    value = _compile(node.this, columns)
+    same = _compile(exp.EQ(this=node.this.copy(), expression=node.expression.copy()), columns)
+    return lambda row: None if same(row) is True else value(row)
+
+
+def _cast(node: exp.Expr, columns: Types) -> Evaluate:
+    convert = _as(node.this, type_of(node, columns), columns)
+    if not node.args.get("safe"):
+        return convert
 
     def evaluate(row: Row) -> Any:
-        a, b = left(row), right(row)
-        return None if a is not None and b is not None and order_key(a) == order_key(b) else a
-
-    return evaluate
-
-
-def _cast(node: exp.Expr) -> Evaluate:
-    value, to = _compile(node.this), node.args["to"].sql(dialect="spark").upper()
-    convert = next((f for prefix, f in _CASTS.items() if to.startswith(prefix)), None)
-    if convert is None:
-        raise UnsupportedError(
-            f"the reference engine cannot cast to {to}",
-            hint=f"cast to one of {', '.join(_CASTS)}",
-        )
-
-    lenient = bool(node.args.get("safe"))
-
-    def evaluate(row: Row) -> Any:
-        v = value(row)
+        read(row)  # what fails inside is an error all the same
         try:
-            return None if v is None else convert(v)
-        except (ValueError, ArithmeticError, KeyError):
-            if lenient:
-                return None
-            raise DataError(
-                f"cannot cast {v!r} to {to}", hint="filter such events out with WHERE"
-            ) from None
+            return convert(row)
+        except DataError:
+            return None
 
+    read = _compile(node.this, columns)
     return evaluate
 
 
-def _to_boolean(value: Any) -> bool:
-    if isinstance(value, str):
-        return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}[
-            value.strip().lower()
-        ]
-    return bool(value)
+def _arithmetic(node: exp.Expr, columns: Types) -> Evaluate:
+    result = type_of(node, columns)
+    if pa.types.is_null(result):
+        return _constant(None)
+    parts = (node.this, node.expression)
+    sides = [_as(p, t, columns) for p, t in zip(parts, operand_types(node, columns), strict=True)]
+    return _strict(op.arithmetic(type(node), result), sides)
 
 
-def _to_instant(value: Any) -> dt.datetime:
-    if isinstance(value, str):
-        value = dt.datetime.fromisoformat(value.strip())
-    elif not isinstance(value, dt.datetime):
-        value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
-    aware: dt.datetime = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
-    return aware
+def _whole(node: exp.Expr, columns: Types) -> Evaluate:
+    parts = (node.this, node.expression)
+    types = operand_types(node, columns)
+    return _strict(
+        op.divided_whole, [_as(p, t, columns) for p, t in zip(parts, types, strict=True)]
+    )
 
 
-_CASTS: dict[str, Callable[[Any], Any]] = {
-    "TINYINT": lambda v: int(v),
-    "SMALLINT": lambda v: int(v),
-    "BIGINT": lambda v: int(v),
-    "INT": lambda v: int(v),
-    "LONG": lambda v: int(v),
-    "DOUBLE": float,
-    "FLOAT": float,
-    "STRING": lambda v: str(v).lower() if isinstance(v, bool) else str(v),
-    "VARCHAR": str,
-    "BOOLEAN": _to_boolean,
-    "DECIMAL": lambda v: Decimal(str(v)),
-    "TIMESTAMP": _to_instant,
-}
+def _number(function: Callable[..., Any]) -> _Build:
+    """A function of one number, which keeps its type."""
+
+    def build(node: exp.Expr, columns: Types) -> Evaluate:
+        return _strict(function, [_as(node.this, type_of(node, columns), columns)])
+
+    return build
 
 
-def _divide(a: Any, b: Any) -> Any:
-    if b == 0:
-        raise DataError("division by zero", hint="guard it with NULLIF(divisor, 0)")
-    return a / b
+def _round(node: exp.Expr, columns: Types) -> Evaluate:
+    result, digits = type_of(node, columns), constant_integer(node.args.get("decimals"), 0)
+    kept = type_of(node.this, columns) if pa.types.is_decimal(result) else result
+    return _strict(lambda value: op.rounded(value, digits, result), [_as(node.this, kept, columns)])
 
 
-def _whole(a: Any, b: Any) -> int:
-    if b == 0:
-        raise DataError("division by zero", hint="guard it with NULLIF(divisor, 0)")
-    return math.trunc(a / b) if isinstance(a, float) or isinstance(b, float) else _truncated(a, b)
+def _floor(*, up: bool) -> _Build:
+    def build(node: exp.Expr, columns: Types) -> Evaluate:
+        result, given = type_of(node, columns), type_of(node.this, columns)
+        read = _as(node.this, pa.float64() if pa.types.is_string(given) else given, columns)
+        return _strict(lambda value: op.floored(value, result, up=up), [read])
+
+    return build
 
 
-def _truncated(a: int, b: int) -> int:
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+def _all_as(target: pa.DataType, function: Callable[..., Any]) -> _Build:
+    """A function whose arguments are all of one type."""
+
+    def build(node: exp.Expr, columns: Types) -> Evaluate:
+        return _strict(function, [_as(part, target, columns) for part in parts_of(node)])
+
+    return build
 
 
-def _remainder(a: Any, b: Any) -> Any:
-    if b == 0:
-        raise DataError("division by zero", hint="guard it with NULLIF(divisor, 0)")
-    if isinstance(a, float) or isinstance(b, float):
-        return math.fmod(a, b)
-    return a - b * _truncated(a, b)
+def _any(function: Callable[..., Any]) -> _Build:
+    def build(node: exp.Expr, columns: Types) -> Evaluate:
+        return _strict(function, [_compile(part, columns) for part in parts_of(node)])
+
+    return build
 
 
-def _compare(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def compare(a: Any, b: Any) -> bool:
-        if isinstance(a, dt.datetime) or isinstance(b, dt.datetime):
-            a, b = _to_instant(a), _to_instant(b)
-        return test(order_key(a), order_key(b))
-
-    return compare
+def _like(node: exp.Expr, columns: Types, escape: str = "\\") -> Evaluate:
+    sides = [_as(part, pa.string(), columns) for part in (node.this, node.expression)]
+    wanted = not node.args.get("negate")
+    return _strict(lambda value, by: texts.like(value, by, escape) is wanted, sides)
 
 
-def _like(value: str, pattern: str) -> bool:
-    wild = {"%": ".*", "_": "."}
-    return bool(re.fullmatch("".join(wild.get(c, re.escape(c)) for c in pattern), value, re.S))
+def _escaped(node: exp.Expr, columns: Types) -> Evaluate:
+    return _like(node.this, columns, node.expression.name)
 
 
-def _substring(value: str, start: int, length: int | None = None) -> str:
-    first = start - 1 if start > 0 else max(len(value) + start, 0) if start < 0 else 0
-    return value[first:] if length is None else value[first : first + max(length, 0)]
+def _substring(node: exp.Expr, columns: Types) -> Evaluate:
+    numbers = [node.args[name] for name in ("start", "length") if node.args.get(name) is not None]
+    return _strict(
+        texts.substring,
+        [
+            _as(node.this, pa.string(), columns),
+            *(_as(number, pa.int64(), columns) for number in numbers),
+        ],
+    )
 
 
-def _round(value: Any, digits: int = 0) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return value
-    # Half away from zero, as SQL has it; Python rounds half to even.
-    exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), rounding="ROUND_HALF_UP")
-    return type(value)(exact)
+def _trim(node: exp.Expr, columns: Types) -> Evaluate:
+    letters = node.args.get("expression") or exp.Literal.string(" ")
+    position = node.args.get("position") or "BOTH"
+    return _strict(
+        lambda value, strip: texts.trim(value, strip, position),
+        [_as(part, pa.string(), columns) for part in (node.this, letters)],
+    )
 
 
-def _part(name: str) -> Callable[[dt.datetime], int]:
-    return lambda value: int(getattr(value, name))
-
-
-_SPECIAL: dict[type, Callable[[Any], Evaluate]] = {
+_DOUBLE, _LONG, _STRING = pa.float64(), pa.int64(), pa.string()
+_BUILDERS: dict[type, _Build] = {
     exp.Column: _column,
     exp.Literal: _literal,
-    exp.Boolean: lambda node: _constant(bool(node.this)),
-    exp.Null: lambda node: _constant(None),
-    exp.Paren: lambda node: _compile(node.this),
-    exp.TsOrDsToDate: lambda node: _compile(node.this),
-    exp.And: _and,
-    exp.Or: _or,
+    exp.Boolean: lambda node, columns: _constant(bool(node.this)),
+    exp.Null: lambda node, columns: _constant(None),
+    exp.Paren: _inner,
+    exp.TsOrDsToDate: _inner,
+    exp.And: _logic(decides=False),
+    exp.Or: _logic(decides=True),
+    exp.Not: _any(lambda a: not a),
     exp.Is: _is,
-    exp.NullSafeEQ: _null_safe_equal,
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE), _compare),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _null_safe),
+    exp.Between: _between,
     exp.In: _in,
+    exp.Like: _like,
+    exp.Escape: _escaped,
     exp.Case: _case,
     exp.If: _if,
     exp.Coalesce: _coalesce,
@@ -327,44 +365,31 @@ _SPECIAL: dict[type, Callable[[Any], Evaluate]] = {
     exp.Nullif: _nullif,
     exp.Cast: _cast,
     exp.TryCast: _cast,
-}
-_STRICT: dict[type, Callable[..., Any]] = {
-    exp.Neg: lambda a: -a,
-    exp.Not: lambda a: not a,
-    exp.Add: lambda a, b: a + b,
-    exp.Sub: lambda a, b: a - b,
-    exp.Mul: lambda a, b: a * b,
-    exp.Div: _divide,
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
     exp.IntDiv: _whole,
-    exp.Mod: _remainder,
-    exp.EQ: _compare(lambda a, b: a == b),
-    exp.NEQ: _compare(lambda a, b: a != b),
-    exp.GT: _compare(lambda a, b: a > b),
-    exp.GTE: _compare(lambda a, b: a >= b),
-    exp.LT: _compare(lambda a, b: a < b),
-    exp.LTE: _compare(lambda a, b: a <= b),
-    exp.Between: lambda a, low, high: order_key(low) <= order_key(a) <= order_key(high),
-    exp.Like: _like,
-    exp.Abs: abs,
-    exp.Upper: str.upper,
-    exp.Lower: str.lower,
-    exp.Length: len,
-    exp.Substring: _substring,
-    exp.Concat: lambda *parts: "".join(str(p) for p in parts),
-    exp.DPipe: lambda a, b: f"{a}{b}",
+    exp.Neg: _number(op.negated),
+    exp.Abs: _number(op.magnitude),
     exp.Round: _round,
-    exp.Floor: math.floor,
-    exp.Ceil: math.ceil,
-    exp.Trim: str.strip,
-    exp.Sqrt: math.sqrt,
-    exp.Pow: lambda a, b: float(a) ** b,
-    exp.Year: _part("year"),
-    exp.Month: _part("month"),
-    exp.Day: _part("day"),
-    exp.Hour: _part("hour"),
-    exp.Minute: _part("minute"),
-    exp.Second: _part("second"),
-    exp.BitwiseAnd: lambda a, b: a & b,
-    exp.BitwiseOr: lambda a, b: a | b,
-    exp.BitwiseXor: lambda a, b: a ^ b,
+    exp.Floor: _floor(up=False),
+    exp.Ceil: _floor(up=True),
+    exp.Sqrt: _all_as(_DOUBLE, op.root),
+    exp.Pow: _all_as(_DOUBLE, op.power),
+    exp.Exp: _all_as(_DOUBLE, op.exponential),
+    exp.Ln: _all_as(_DOUBLE, op.logarithm),
+    exp.Sign: _all_as(_DOUBLE, op.sign),
+    exp.BitwiseAnd: _all_as(_LONG, lambda a, b: a & b),
+    exp.BitwiseOr: _all_as(_LONG, lambda a, b: a | b),
+    exp.BitwiseXor: _all_as(_LONG, lambda a, b: a ^ b),
+    exp.BitwiseNot: _all_as(_LONG, lambda a: ~a),
+    exp.Upper: _all_as(_STRING, str.upper),
+    exp.Lower: _all_as(_STRING, str.lower),
+    exp.Length: _all_as(_STRING, len),
+    exp.Concat: _all_as(_STRING, lambda *parts: "".join(parts)),
+    exp.DPipe: _all_as(_STRING, lambda a, b: a + b),
+    exp.Substring: _substring,
+    exp.Trim: _trim,
+    **{
+        kind: _any(op.calendar_part(kind.__name__.lower()))
+        for kind in (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.Minute, exp.Second)
+    },
 }

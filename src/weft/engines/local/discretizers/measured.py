@@ -112,7 +112,8 @@ def ordinals(
     """
     exact = isinstance(range_units, int) and isinstance(slide_units, int)
     if values.dtype.kind == "i" and exact:
-        return (values - range_units) // slide_units + 1, values // slide_units
+        whole: Int64s = values
+        return (whole - int(range_units)) // int(slide_units) + 1, whole // int(slide_units)
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise DataError(
