@@ -198,4 +198,5 @@ def test_a_custom_aggregate_cannot_take_a_built_in_name(name: str) -> None:
             identity=0,
             commutative=True,
             idempotent=True,
+            examples=[1, 2],
         )

@@ -142,12 +142,12 @@ class AggregateFunction:
             raise QueryError(
                 f"{self.name} takes {wanted} argument{'s' if self.arity != (1,) else ''}, "
                 f"not {len(call.args)}",
-                hint=f"see weft.agg.{self.name}",
+                hint=f"call it as {self.name}({', '.join(['column'] * max(self.arity))})",
             )
         if len(call.parameters) != self.parameters:
             raise QueryError(
                 f"{self.name} takes {self.parameters} parameter(s), not {len(call.parameters)}",
-                hint=f"see weft.agg.{self.name}",
+                hint=f"give {self.parameters} number(s) after the column",
             )
 
 

@@ -44,10 +44,16 @@ def define_custom(
     """Register an aggregate and return the function that calls it on columns.
 
     `examples` are input values (tuples of them for several arguments) on which every declared law
-    is tried, each with each; a law that fails is an error here, not a wrong answer later.
+    is tried, each with each; a law that fails is an error here, not a wrong answer later. Without
+    examples nothing can be tried, so at least two are required.
     """
+    if len(examples) < 2:
+        raise QueryError(
+            f"custom aggregate {name!r} has {len(examples)} examples to try its laws on",
+            hint="give two or more input values: examples=[1.0, 2.5, ...]",
+        )
     laws = Laws(commutative=commutative, idempotent=idempotent, invertible=inverse is not None)
-    arity = len(examples[0]) if examples and isinstance(examples[0], tuple) else 1
+    arity = len(examples[0]) if isinstance(examples[0], tuple) else 1
     monoid = _custom_monoid(name, laws, identity, lift, combine, inverse)
     function = _custom_function(name, arity, lower)
     _check_laws(name, monoid, [e if isinstance(e, tuple) else (e,) for e in examples])

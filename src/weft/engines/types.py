@@ -245,6 +245,8 @@ def operand_types(node: exp.Expr, columns: Types) -> tuple[pa.DataType, pa.DataT
     a, b = (_number(part, columns, node) for part in parts)
     if pa.types.is_null(a) or pa.types.is_null(b):
         return a, b
+    if is_text(a) and is_text(b):
+        raise _mismatch(node, "both sides are text", "cast them to numbers")
     if is_text(a) or is_text(b):
         other = b if is_text(a) else a
         wide = pa.int64() if pa.types.is_integer(other) else pa.float64()
@@ -269,6 +271,12 @@ def _arithmetic(node: exp.Expr, columns: Types) -> pa.DataType:
     if pa.types.is_decimal(a):
         return decimal_result(_OPERATORS[type(node)], a, b)
     return pa.float64() if isinstance(node, exp.Div) else a
+
+
+def _divided_whole(node: exp.Expr, columns: Types) -> pa.DataType:
+    if any(map(pa.types.is_floating, operand_types(node, columns))):
+        raise _mismatch(node, "DIV is for whole numbers and decimals", "write FLOOR(a / b)")
+    return pa.int64()
 
 
 def _signed(node: exp.Expr, columns: Types) -> pa.DataType:
@@ -319,7 +327,14 @@ def _choice(node: exp.Expr, columns: Types) -> pa.DataType:
                 common_type([type_of(node.this, columns), type_of(branch.this, columns)], node)
     elif isinstance(node, exp.If):
         require_condition(node.this, columns, node)
-    return common_type([type_of(part, columns) for part in branches_of(node)], node)
+    parts = branches_of(node)
+    types = [type_of(part, columns) for part in parts]
+    if any(map(pa.types.is_decimal, types)):
+        # Beside a decimal, a small whole number that is written out takes 10 digits, not 20.
+        short = [isinstance(part, exp.Literal) and part.name.isdigit() for part in parts]
+        small = [s and int(part.name) < 2**31 for s, part in zip(short, parts, strict=True)]
+        types = [pa.int32() if s else t for s, t in zip(small, types, strict=True)]
+    return common_type(types, node)
 
 
 def _nullif(node: exp.Expr, columns: Types) -> pa.DataType:
@@ -346,7 +361,7 @@ _RULES: tuple[tuple[Any, Callable[[Any, Types], pa.DataType]], ...] = (
     (exp.Round, _rounded),
     ((exp.Floor, exp.Ceil), _floored),
     (_REAL, _fixed(pa.float64(), "number", "text")),
-    (exp.IntDiv, _fixed(pa.int64(), "number", "text")),
+    (exp.IntDiv, _divided_whole),
     (_BITS, _fixed(pa.int64(), "number")),
     (_CALENDAR, _fixed(pa.int64(), "timestamp", "date", "text")),
     (exp.Length, _fixed(pa.int64(), *_CASTABLE)),

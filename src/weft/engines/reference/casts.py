@@ -19,7 +19,7 @@ from weft.time import instant, instant_us
 
 Convert = Callable[[Any], Any]
 WIDE = Context(prec=76, rounding=ROUND_HALF_UP)
-_DATE = re.compile(r"([+-]?\d{4,6})-(\d{1,2})-(\d{1,2})(?:[ T](.*))?\Z")
+_DATE = re.compile(r"(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](.*))?)?)?\Z")
 _TRUTH = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
     **dict.fromkeys(("false", "f", "no", "n", "0"), False),
@@ -121,8 +121,9 @@ def to_whole(value: Any) -> int:
 
 
 def _to_double(value: Any) -> float:
-    if isinstance(value, str) and "_" in value:
-        raise ValueError(value)
+    if isinstance(value, str):
+        # Java reads a suffix of the type, and no underscores between digits.
+        return float("_" if "_" in value else re.sub(r"(?<=[\d.])[dDfF]\s*\Z", "", value))
     if isinstance(value, dt.datetime):
         return instant_us(value) / 1_000_000
     return float(value)
@@ -155,7 +156,7 @@ def _to_date(value: Any) -> dt.date:
     found = _DATE.match(value.strip())
     if found is None:
         raise ValueError(value)
-    return dt.date(int(found[1]), int(found[2]), int(found[3]))
+    return dt.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
 
 
 def to_instant(value: Any) -> dt.datetime:
@@ -176,7 +177,7 @@ def _read_instant(text: str) -> dt.datetime:
     found = _DATE.match(text)
     if found is None:
         raise ValueError(text)
-    day = f"{int(found[1]):04d}-{int(found[2]):02d}-{int(found[3]):02d}"
+    day = f"{int(found[1]):04d}-{int(found[2] or 1):02d}-{int(found[3] or 1):02d}"
     return dt.datetime.fromisoformat(f"{day} {found[4]}" if found[4] else day)
 
 

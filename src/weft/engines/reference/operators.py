@@ -83,13 +83,11 @@ def arithmetic(operator: type[exp.Expr], result: pa.DataType) -> Binary:
 
 
 def divided_whole(a: Any, b: Any) -> int:
-    """Divide and cut the fraction off."""
+    """Divide whole numbers or decimals and cut the fraction off."""
     if isinstance(a, int) and isinstance(b, int):
         return within(_quotient(a, b), pa.int64())
     _refuse_zero(b)
-    if isinstance(a, float) or isinstance(b, float):
-        return within(math.trunc(float(a) / float(b)), pa.int64())
-    return within(math.trunc(WIDE.divide_int(Decimal(a), Decimal(b))), pa.int64())
+    return within(int(WIDE.divide_int(a, b)), pa.int64())
 
 
 _TESTS: dict[type[exp.Expr], Binary] = {

@@ -1,0 +1,430 @@
+"""What the native strategy promises beside equal rows: types, plans, borders, refusals."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampNTZType, TimestampType
+
+import weft
+from weft import agg
+from weft.engines.reference.engine import ReferenceEngine
+from weft.engines.spark.engine import SparkEngine
+from weft.engines.spark.session import to_spark
+from weft.engines.spark.slices import edge_before, slice_start
+from weft.testing import assert_same_rows
+from weft.window import Edges, UserWindow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+S = 1_000_000
+
+
+def readings(rows: int = 400, keys: int = 3) -> pa.Table:
+    random = np.random.default_rng(1)
+    times = 1_700_000_000 * S + random.integers(0, 600 * S, rows)
+    return pa.table(
+        {
+            "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
+            "k": pa.array(random.integers(0, keys, rows)),
+            "v": pa.array(random.normal(20, 5, rows)),
+        }
+    )
+
+
+def stock(frame: DataFrame, windows: list[tuple[str, str, str]]) -> DataFrame:
+    """Spark's own way: one aggregation per window, united."""
+    parts = [
+        frame.groupBy("k", F.window("ts", *window)).agg(
+            F.count("*").alias("n"),
+            F.sum("v").alias("s"),
+            F.min("v").alias("lo"),
+            F.avg("v").alias("mean"),
+            F.stddev("v").alias("sd"),
+        )
+        for window in windows
+    ]
+    return reduce(lambda a, b: a.union(b), parts).selectExpr(
+        "k", "window.start AS window_start", "window.end AS window_end", "n", "s", "lo", "mean", "sd"
+    )
+
+
+def test_rows_are_those_of_stock_spark(spark: SparkSession) -> None:
+    frame = to_spark(readings(), spark)
+    windows = [
+        ("20 seconds", "20 seconds", "0 seconds"),
+        ("60 seconds", "60 seconds", "7 seconds"),
+        ("50 seconds", "20 seconds", "0 seconds"),
+    ]
+    result = weft.aggregate(
+        frame,
+        time="ts",
+        by=["k"],
+        windows={str(i): weft.hopping(*w) for i, w in enumerate(windows)},
+        aggs={
+            "n": agg.count(),
+            "s": agg.sum("v"),
+            "lo": agg.min("v"),
+            "mean": agg.avg("v"),
+            "sd": agg.stddev("v"),
+        },
+    )
+    order = [("window_end", "ascending"), ("window_start", "ascending"), ("k", "ascending")]
+    got = result.drop("window").toArrow().sort_by(order)
+    wanted = stock(frame, windows).toArrow().sort_by(order)
+    assert got.schema == wanted.schema
+    for name in ("k", "window_start", "window_end", "n", "lo"):
+        assert got[name] == wanted[name]
+    for name in ("s", "mean", "sd"):
+        np.testing.assert_allclose(got[name], wanted[name], rtol=1e-9)
+
+
+def test_sessions_are_those_of_stock_spark(spark: SparkSession) -> None:
+    frame = to_spark(readings(100), spark)
+    result = weft.aggregate(
+        frame,
+        time="ts",
+        by=["k"],
+        windows={"s": weft.session("5 seconds")},
+        aggs={"n": agg.count()},
+    )
+    wanted = frame.groupBy("k", F.session_window("ts", "5 seconds")).agg(F.count("*").alias("n"))
+    wanted = wanted.selectExpr(
+        "k", "session_window.start AS window_start", "session_window.end AS window_end", "n"
+    )
+    order = [("window_start", "ascending"), ("k", "ascending")]
+    got = result.drop("window").toArrow().sort_by(order)
+    assert got == wanted.toArrow().sort_by(order)
+
+
+def explained(frame: DataFrame) -> str:
+    return frame._explain_string()
+
+
+def test_twenty_windows_take_one_scan_and_two_exchanges(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    to_spark(readings(), spark).write.parquet(str(tmp_path / "readings"))
+    frame = spark.read.parquet(str(tmp_path / "readings"))
+    result = weft.aggregate(
+        frame,
+        time="ts",
+        by=["k"],
+        windows={f"{s}s": weft.tumbling(s * S) for s in range(10, 106, 5)},
+        aggs={"lo": agg.min("v")},
+    )
+    text = explained(result)
+    assert len(re.findall(r"FileScan", text)) == 1
+    assert len(re.findall(r"Exchange", text)) == 2
+    assert len(re.findall(r"HashAggregate", text)) == 3
+    assert "Python" not in text
+
+
+def test_a_factor_tree_of_any_depth_takes_two_exchanges(spark: SparkSession) -> None:
+    frame = to_spark(readings(), spark)
+    windows = {f"{s}s": weft.tumbling(s * S) for s in (5, 10, 20, 40, 80)}
+    query = weft.Query(
+        "q", source="r", time="ts", keys=["k"], windows=windows, aggs={"n": agg.count()}
+    )
+    workload = weft.Workload([query])
+    plan = weft.optimize(workload, "factor")
+    result = SparkEngine().run(plan, {"r": frame})["q"]
+    assert len(re.findall(r"Exchange", explained(result))) == 2
+    wanted = ReferenceEngine().answer(workload, {"r": readings()})["q"]
+    assert_same_rows(query, result.toArrow(), wanted)
+
+
+def test_ten_thousand_windows_compile_and_run(spark: SparkSession) -> None:
+    table = readings(30, keys=1)
+    windows = {f"w{i}": weft.hopping((i + 2) * S, (i + 1) * S) for i in range(10_000)}
+    query = weft.Query(
+        "q", source="r", time="ts", keys=["k"], windows=windows, aggs={"n": agg.count()}
+    )
+    result = weft.run(weft.Workload([query]), {"r": to_spark(table, spark)}, planner="independent")
+    assert len(explained(result).splitlines()) < 40
+    rows = result.groupBy("window").agg(F.sum("n").alias("n")).toArrow()
+    assert rows.num_rows == 10_000
+    assert min(rows["n"].to_pylist()) >= 30
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/Sao_Paulo"], indirect=True)
+def test_timestamps_with_and_without_zone_dates_and_integers(
+    spark: SparkSession, zone: str
+) -> None:
+    # Local times that do not exist in the session's zone among them.
+    base = dt.datetime(2017, 10, 15, 2, 59, tzinfo=dt.UTC)
+    times = [base + dt.timedelta(minutes=20 * i) for i in range(-9, 9)] + [None]
+    zoned = pa.array(times, pa.timestamp("us", "UTC"))
+    plain = zoned.cast(pa.timestamp("us"))
+    table = pa.table(
+        {
+            "zoned": zoned,
+            "plain": plain,
+            "day": plain.cast(pa.date32(), safe=False),
+            "micros": zoned.cast(pa.int64()),
+            "x": range(19),
+        }
+    )
+    types = {
+        "zoned": TimestampType,
+        "plain": TimestampNTZType,
+        "day": TimestampNTZType,
+        "micros": TimestampType,
+    }
+    frame = to_spark(table, spark)
+    for column, kind in types.items():
+        query = weft.Query(
+            "q",
+            source="t",
+            time=column,
+            windows={"1h": weft.tumbling("1 hour"), "2h": weft.hopping("2 hours", "1 hour")},
+            aggs={"n": agg.count(), "last": agg.last("x")},
+        )
+        workload = weft.Workload([query])
+        result = weft.run(workload, {"t": frame})
+        assert isinstance(result.schema["window_start"].dataType, kind)
+        assert_same_rows(
+            query, result.toArrow(), ReferenceEngine().answer(workload, {"t": table})["q"]
+        )
+
+
+def test_types_are_those_of_stock_spark(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "SELECT timestamp'2024-01-01' AS ts, cast(i AS int) AS i, cast(i AS smallint) AS s, "
+        "cast(i / 7 AS decimal(12, 2)) AS d, cast(i AS float) AS f FROM range(1, 33) AS t(i)"
+    )
+    asked = {"sum": agg.sum, "avg": agg.avg, "min": agg.min}
+    aggs = {f"{f}_{c}": call(c) for c in "isdf" for f, call in asked.items()}
+    windows = {"1h": weft.tumbling("1 hour"), "2h": weft.tumbling("2 hours")}
+    got = weft.aggregate(frame, time="ts", windows=windows, aggs={**aggs, "n": agg.count("i")})
+    functions = [getattr(F, f)(c).alias(f"{f}_{c}") for c in "isdf" for f in asked]
+    wanted = frame.agg(*functions, F.count("i").alias("n"))
+    result = got.drop("window", "window_start", "window_end")
+    assert [f.dataType for f in result.schema] == [f.dataType for f in wanted.schema]
+    (expected,) = wanted.collect()
+    assert [tuple(row) for row in result.collect()] == [tuple(expected)] * 2
+
+
+def test_decimals_keep_their_precision(spark: SparkSession) -> None:
+    large = Decimal("12345678901234567890.12")
+    table = pa.table(
+        {
+            "ts": pa.array([0, 1, 2], pa.timestamp("us", "UTC")),
+            "d": pa.array([large, large, Decimal("0.01")], pa.decimal128(22, 2)),
+        }
+    )
+    result = weft.aggregate(
+        to_spark(table, spark),
+        windows={"2": weft.tumbling(2), "4": weft.tumbling(4)},
+        aggs={"s": agg.sum("d")},
+    ).toArrow()
+    by_label = dict(zip(result["window"].to_pylist(), result["s"].to_pylist(), strict=True))
+    assert by_label["4"] == 2 * large + Decimal("0.01")
+
+
+def test_variance_of_large_numbers_keeps_its_digits(spark: SparkSession) -> None:
+    table = readings()
+    shifted = pa.compute.add(table["v"], 1e9)
+    table = table.set_column(2, "v", shifted)
+    query = weft.Query(
+        "q",
+        source="r",
+        time="ts",
+        keys=["k"],
+        windows={"20s": weft.tumbling("20 seconds"), "60s": weft.tumbling("60 seconds")},
+        aggs={"var": agg.var("v"), "sd": agg.stddev_pop("v")},
+    )
+    workload = weft.Workload([query])
+    plan = weft.optimize(workload, "factor")
+    got = SparkEngine().run(plan, {"r": to_spark(table, spark)})["q"].toArrow()
+    values = table["v"].to_numpy()
+    times = table["ts"].cast(pa.int64()).to_numpy()
+    for row in got.to_pylist():
+        start, end = (int(row[c].timestamp() * S) for c in ("window_start", "window_end"))
+        inside = (times >= start) & (times < end) & (table["k"].to_numpy() == row["k"])
+        own = values[inside].astype(np.longdouble)
+        assert row["sd"] == pytest.approx(float(own.std()), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_no_event_and_one_event(spark: SparkSession, rows: int) -> None:
+    table = readings().slice(0, rows)
+    query = weft.Query(
+        "q",
+        source="r",
+        time="ts",
+        keys=["k"],
+        windows={
+            "t": weft.tumbling(S),
+            "h": weft.hopping(3 * S, S),
+            "s": weft.session(S),
+            "d": weft.calendar("day"),
+        },
+        aggs={"n": agg.count(), "d": agg.count_distinct("v"), "m": agg.median("v")},
+    )
+    workload = weft.Workload([query])
+    result = weft.run(workload, {"r": to_spark(table, spark)}).toArrow()
+    assert_same_rows(query, result, ReferenceEngine().answer(workload, {"r": table})["q"])
+    assert result.num_rows == 6 * rows
+
+
+def test_null_keys_are_a_key_and_null_times_no_events(spark: SparkSession) -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([0, 1, None, 5], pa.timestamp("us", "UTC")),
+            "k": pa.array([None, "a", "a", None]),
+        }
+    )
+    query = weft.Query(
+        "q",
+        source="t",
+        keys=["k"],
+        windows={"4": weft.tumbling(4), "8": weft.tumbling(8)},
+        aggs={"n": agg.count(), "d": agg.count_distinct("k")},
+    )
+    result = weft.run(weft.Workload([query]), {"t": to_spark(table, spark)}).toArrow()
+    counts = {(r["k"], r["window"], r["window_start"].microsecond): r["n"] for r in result.to_pylist()}
+    assert counts == {
+        (None, "4", 0): 1,
+        ("a", "4", 0): 1,
+        (None, "4", 4): 1,
+        (None, "8", 0): 2,
+        ("a", "8", 0): 1,
+    }
+
+
+def test_names_of_any_kind(spark: SparkSession) -> None:
+    table = readings().rename_columns(["event time", "k", "the value"])
+    label = "it's \"odd\" \\ {label}"
+    result = weft.aggregate(
+        to_spark(table, spark),
+        time="event time",
+        by={"key+1": "k + 1"},
+        windows={label: weft.tumbling(600 * S), "1m": weft.tumbling(60 * S)},
+        aggs={"Σ v": agg.sum("`the value`")},
+    )
+    assert result.columns == ["key+1", "window", "window_start", "window_end", "Σ v"]
+    assert {row.window for row in result.select("window").collect()} == {label, "1m"}
+
+
+def test_slices_of_uneven_edges(spark: SparkSession) -> None:
+    families = {
+        "one": ((3, 7),),
+        "panes": ((0, 4), (0, 6)),
+        "table": ((0, 1000), (1, 1000), (17, 250)),
+        "search": ((0, 10_007), (5, 10_009), (1, 3)),
+    }
+    times = spark.range(-3000, 3000).selectExpr("id * 7 AS time")
+    starts = {name: slice_start("time", Edges(classes)) for name, classes in families.items()}
+    rows = times.selectExpr("time", *(f"{sql} AS {name}" for name, sql in starts.items()))
+    found = rows.toArrow().to_pydict()
+    for name, classes in families.items():
+        for time, start in zip(found["time"], found[name], strict=True):
+            assert edge_before(time, classes) <= start <= time
+            assert edge_before(start, classes) == start or name == "panes"
+
+
+@pytest.mark.parametrize(
+    ("window", "reason"),
+    [
+        (weft.counting(3), "COUNT 3 depends on the order of events"),
+        (weft.punctuated("v > 1"), "PUNCTUATED v > 1 depends on the order of events"),
+        (weft.measured("k", 3, 3), "MEASURED k 3 depends on the order of events"),
+        (UserWindow(), "USER UserWindow depends on the order of events"),
+    ],
+    ids=str,
+)
+def test_windows_that_native_leaves_to_others(window: Any, reason: str) -> None:
+    query = weft.Query("q", source="r", time="ts", windows={"w": window}, aggs={"n": agg.count()})
+    plan = weft.optimize(weft.Workload([query]), "independent")
+    (problem,) = SparkEngine("native").unsupported(plan)
+    assert problem.reason == reason
+
+
+def test_custom_aggregates_are_left_to_others() -> None:
+    longest = agg.custom(
+        "longest_text",
+        lift=len,
+        combine=max,
+        lower=lambda n: n,
+        identity=0,
+        commutative=True,
+        idempotent=True,
+    )
+    query = weft.Query(
+        "q", source="r", time="ts", windows={"w": weft.tumbling(5)}, aggs={"n": longest("k")}
+    )
+    plan = weft.optimize(weft.Workload([query]))
+    problem = SparkEngine("native").unsupported(plan)[0]
+    assert problem.reason == "aggregate 'longest_text' is written in Python"
+
+
+def test_auto_takes_the_cheapest_plan_that_spark_runs(spark: SparkSession) -> None:
+    # One slicing for all would cut at the sessions' edges, which only events tell.
+    result = weft.aggregate(
+        to_spark(readings(50), spark),
+        time="ts",
+        windows={"t": weft.tumbling(60 * S), "h": weft.tumbling(20 * S), "s": weft.session(S)},
+        aggs={"n": agg.count()},
+    )
+    assert {row.window for row in result.select("window").collect()} == {"t", "h", "s"}
+
+
+def test_wrong_input_is_refused_before_it_is_converted(spark: SparkSession) -> None:
+    frame = to_spark(readings(5), spark).selectExpr("ts", "cast(v AS string) AS v")
+    with pytest.raises(weft.QueryError) as refused:
+        weft.aggregate(frame, windows={"t": weft.tumbling(S)}, aggs={"s": agg.sum("v")})
+    assert str(refused.value) == (
+        "sum(v) cannot be computed: v is of type string\n"
+        "hint: sum needs numbers; cast the column, or use another aggregate"
+    )
+
+
+def test_a_text_is_no_time(spark: SparkSession) -> None:
+    frame = to_spark(readings(5), spark).selectExpr("cast(ts AS string) AS ts")
+    with pytest.raises(weft.DataError, match="the time column 'ts' is of type string"):
+        weft.aggregate(frame, time="ts", windows={"t": weft.tumbling(S)}, aggs={"n": agg.count()})
+
+
+def test_streams_are_not_run_as_batch(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(weft.UnsupportedError, match="is a stream"):
+        weft.aggregate(
+            stream, time="timestamp", windows={"t": weft.tumbling(S)}, aggs={"n": agg.count()}
+        )
+
+
+def test_unknown_strategies_are_refused() -> None:
+    with pytest.raises(weft.QueryError, match="unknown strategy 'fast'"):
+        SparkEngine("fast")
+
+
+def test_tables_of_other_libraries_run_on_spark_when_told(spark: SparkSession) -> None:
+    table = readings(20)
+    windows, aggs = {"t": weft.tumbling(60 * S)}, {"n": agg.count()}
+    result = weft.aggregate(table, time="ts", windows=windows, aggs=aggs, engine="spark")
+    assert isinstance(result, pa.Table)
+    assert sum(result["n"].to_pylist()) == 20
+
+
+def test_sql_over_dataframes(spark: SparkSession) -> None:
+    frame = to_spark(readings(20), spark)
+    results = weft.sql(
+        "-- name: a\nSELECT k, COUNT(*) AS n FROM r GROUP BY k, window(ts, '1 minute');"
+        "-- name: b\nSELECT MAX(v) AS top FROM r GROUP BY window(ts, '2 minutes')",
+        r=frame,
+    )
+    assert sorted(results) == ["a", "b"]
+    assert results["a"].agg(F.sum("n")).collect()[0][0] == 20

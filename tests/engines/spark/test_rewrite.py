@@ -1,0 +1,119 @@
+"""Rewritten SQL gives the rows of the statement it came from, in Spark and in DuckDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import weft
+from weft.engines.reference.engine import ReferenceEngine
+from weft.engines.spark.session import to_spark
+from weft.testing import assert_same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STATEMENTS = {
+    "one tumbling window": """
+        SELECT device, COUNT(*) AS n FROM readings GROUP BY device, window(ts, '7 seconds')""",
+    "one hop, no key": """
+        SELECT SUM(i) AS s, AVG(x) AS mean FROM readings WHERE i > 0
+        GROUP BY window(ts, '10 seconds', '4 seconds')""",
+    "many windows, all aggregates": """
+        SELECT device, System.Window().Id, MIN(x) AS lo, MAX(x) AS hi, COUNT(i) AS n, SUM(i) AS s,
+               AVG(i) AS mean, STDDEV(x) AS sd, VAR_POP(x) AS var, FIRST(i) AS one, LAST(i) AS two,
+               MIN_BY(i, x) AS low, MAX_BY(i, x) AS high, BOOL_AND(i > 0) AS every,
+               BOOL_OR(i > 7) AS any, BIT_XOR(i) AS bits
+        FROM readings TIMESTAMP BY ts
+        GROUP BY device, Windows(Window('4s', TumblingWindow(second, 4)),
+                                 Window('it''s 12', TumblingWindow(second, 12)),
+                                 Window('9/6', HoppingWindow(second, 9, 6)),
+                                 Window('24/12', HoppingWindow(second, 24, 12)))""",
+}
+
+
+def readings() -> pa.Table:
+    random = np.random.default_rng(2)
+    times = random.integers(-30_000_000, 60_000_000, 150)
+    return pa.table(
+        {
+            "ts": pa.array(times, mask=random.random(150) < 0.05).cast(pa.timestamp("us", "UTC")),
+            "device": pa.array(random.choice(["a", "b"], 150), mask=random.random(150) < 0.2),
+            "i": pa.array(random.integers(-9, 10, 150), mask=random.random(150) < 0.1),
+            "x": pa.array(random.integers(-900, 900, 150) / 8, mask=random.random(150) < 0.1),
+        }
+    )
+
+
+@pytest.mark.parametrize("planner", ["independent", "factor", "slice"])
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS.keys())
+def test_duckdb_runs_the_text(statement: str, planner: str) -> None:
+    table = readings()
+    workload = weft.parse(statement)
+    (wanted,) = ReferenceEngine().answer(workload, {"readings": table}).values()
+    connection = duckdb.connect()
+    connection.sql("SET TimeZone = 'UTC'")
+    connection.register("readings", table)
+    text = weft.rewrite(statement, "duckdb", planner=planner)
+    # DuckDB adds integers up in 128 bits, which Arrow has no type for but decimals.
+    got = connection.sql(text).to_arrow_table().cast(wanted.schema)
+    assert_same_rows(workload.queries[0], got, wanted, "duckdb")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("planner", ["independent", "factor", "slice"])
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS.keys())
+def test_spark_runs_the_text(spark: SparkSession, statement: str, planner: str) -> None:
+    table = readings()
+    workload = weft.parse(statement)
+    (wanted,) = ReferenceEngine().answer(workload, {"readings": table}).values()
+    to_spark(table, spark).createOrReplaceTempView("readings")
+    got = spark.sql(weft.rewrite(statement, planner=planner)).toArrow()
+    assert_same_rows(workload.queries[0], got, wanted, "spark")
+
+
+def test_several_statements_keep_their_names() -> None:
+    text = weft.rewrite(
+        "-- name: a\nSELECT COUNT(*) AS n FROM r GROUP BY window(ts, '1 minute');"
+        "-- name: b\nSELECT MAX(v) AS top FROM r GROUP BY window(ts, '2 minutes')"
+    )
+    assert [line for line in text.splitlines() if line.startswith("--")] == [
+        "-- name: a",
+        "-- name: b",
+    ]
+    assert text.count(";") == 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "SELECT COUNT(*) AS n FROM r GROUP BY session_window(ts, '1 minute')",
+            "SESSION 1m cannot be written as plain SQL\n"
+            "hint: run the statement with weft.sql, which has every window",
+        ),
+        (
+            "SELECT COUNT(DISTINCT v) AS n FROM r GROUP BY window(ts, '1 minute')",
+            "distinct(v) cannot be written as plain SQL\n"
+            "hint: run the statement with weft.sql, which has every aggregate",
+        ),
+        (
+            "SELECT COUNT(*) AS n FROM r [RANGE 1 MINUTE SLIDE 1 MINUTE]",
+            "the event time of 'r' is not named\n"
+            "hint: name it: window(ts, ...) or TIMESTAMP BY ts",
+        ),
+    ],
+)
+def test_what_plain_sql_cannot_say(statement: str, message: str) -> None:
+    with pytest.raises(weft.WeftError) as refused:
+        weft.rewrite(statement)
+    assert str(refused.value) == message
+
+
+def test_unknown_dialects_are_refused() -> None:
+    with pytest.raises(weft.QueryError, match="unknown dialect 'oracle'"):
+        weft.rewrite("SELECT COUNT(*) AS n FROM r GROUP BY window(ts, '1 minute')", "oracle")
