@@ -151,8 +151,8 @@ def custom(
 ) -> Callable[..., AggregateCall]:
     """Define an aggregate of your own; call the result with its columns.
 
-    The declared laws are tried on `examples`, two or more input values (tuples of them for several
-    columns), and a law that fails is refused.
+    The declared laws are tried on `examples`, some input values (tuples of them for several
+    columns), and a law that fails is refused; without examples they are taken on trust.
 
     >>> geometric_mean = custom(
     ...     "geometric_mean", lift=lambda x: (x, 1), identity=(1.0, 0),

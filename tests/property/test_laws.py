@@ -200,3 +200,18 @@ def test_a_custom_aggregate_cannot_take_a_built_in_name(name: str) -> None:
             idempotent=True,
             examples=[1, 2],
         )
+
+
+def test_a_custom_aggregate_takes_as_many_columns_as_its_lift() -> None:
+    weighted = agg.custom(
+        "weighted_total",
+        lift=lambda value, weight: value * weight,
+        combine=lambda a, b: a + b,
+        lower=lambda p: p,
+        identity=0,
+        commutative=True,
+        idempotent=False,
+    )
+    assert str(weighted("price", "quantity")) == "weighted_total(price, quantity)"
+    with pytest.raises(QueryError, match="takes 2 arguments, not 1"):
+        weighted("price")

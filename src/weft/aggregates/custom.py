@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -45,20 +46,24 @@ def define_custom(
 
     `examples` are input values (tuples of them for several arguments) on which every declared law
     is tried, each with each; a law that fails is an error here, not a wrong answer later. Without
-    examples nothing can be tried, so at least two are required.
+    examples the declared laws are taken on trust.
     """
-    if len(examples) < 2:
-        raise QueryError(
-            f"custom aggregate {name!r} has {len(examples)} examples to try its laws on",
-            hint="give two or more input values: examples=[1.0, 2.5, ...]",
-        )
     laws = Laws(commutative=commutative, idempotent=idempotent, invertible=inverse is not None)
-    arity = len(examples[0]) if isinstance(examples[0], tuple) else 1
+    arity = _arguments_of(lift)
     monoid = _custom_monoid(name, laws, identity, lift, combine, inverse)
     function = _custom_function(name, arity, lower)
     _check_laws(name, monoid, [e if isinstance(e, tuple) else (e,) for e in examples])
     add_custom(monoid, function)
     return lambda *columns: AggregateCall(name, tuple(columns))
+
+
+def _arguments_of(lift: Callable[..., Any]) -> int:
+    """Count the columns a lift takes; one where its signature cannot be read."""
+    try:
+        parameters = inspect.signature(lift).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    return sum(p.default is p.empty for p in parameters) or 1
 
 
 def _custom_monoid(
