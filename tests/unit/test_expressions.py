@@ -77,10 +77,11 @@ def value(text: str, **changes: Any) -> Any:
 # Names and expressions
 
 
-@pytest.mark.parametrize("word", sorted({w.lower() for w in Spark.Tokenizer.KEYWORDS} | RESERVED))
+KEYWORDS = {w.lower() for w in Spark.Tokenizer.KEYWORDS if w.isidentifier()}
+
+
+@pytest.mark.parametrize("word", sorted(KEYWORDS | RESERVED))
 def test_a_plain_word_is_the_name_of_a_column(word: str) -> None:
-    if not word.replace("_", "a").isalnum() or word[0].isdigit():
-        pytest.skip("not a plain word")
     text = canonical(word)
     assert isinstance(tree(text), exp.Column)
     assert tree(word) == tree(text)

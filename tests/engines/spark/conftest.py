@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from weft.engines.spark.session import local_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +29,16 @@ def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     spark.conf.set(name, request.param)
     yield request.param
     spark.conf.set(name, before)
+
+
+@pytest.fixture
+def explained() -> Callable[[DataFrame], str]:
+    """Return Spark's physical plan of a DataFrame as text."""
+
+    def text(frame: DataFrame) -> str:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            frame.explain()
+        return printed.getvalue()
+
+    return text

@@ -26,7 +26,9 @@ from weft.testing.strategies import DECOMPOSABLE, HOLISTIC, events, periodic_win
 from weft.window import Edges, PeriodicWindow
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -107,7 +109,9 @@ def test_every_aggregate_over_every_native_window(
     assert_same(weft.optimize(workload, planner), workload, readings(), spark, "readings")
 
 
-def test_queries_of_one_scope_share_their_rows(spark: SparkSession) -> None:
+def test_queries_of_one_scope_share_their_rows(
+    spark: SparkSession, explained: Callable[[DataFrame], str]
+) -> None:
     def query(name: str, windows: dict[str, weft.window.Window], **aggs: object) -> weft.Query:
         return weft.Query(
             name, source="readings", time="ts", keys=["k"], windows=windows, aggs=aggs
@@ -125,10 +129,10 @@ def test_queries_of_one_scope_share_their_rows(spark: SparkSession) -> None:
     wanted = ReferenceEngine().answer(workload, {"readings": table})
     for bound in workload.queries:
         assert_same_rows(bound, results[bound.name].toArrow(), wanted[bound.name])
-        assert "InMemoryTableScan" in results[bound.name]._explain_string()
+        assert "InMemoryTableScan" in explained(results[bound.name])
     results.unpersist()
     fresh = results["lows"].select("*")
-    assert "InMemoryTableScan" not in fresh._explain_string()
+    assert "InMemoryTableScan" not in explained(fresh)
     assert_same_rows(workload.queries[0], fresh.toArrow(), wanted["lows"])
 
 

@@ -103,8 +103,7 @@ def test_several_statements_keep_their_names() -> None:
         ),
         (
             "SELECT COUNT(*) AS n FROM r [RANGE 1 MINUTE SLIDE 1 MINUTE]",
-            "the event time of 'r' is not named\n"
-            "hint: name it: window(ts, ...) or TIMESTAMP BY ts",
+            "the event time of 'r' is not named\nhint: name it: window(ts, ...) or TIMESTAMP BY ts",
         ),
     ],
 )

@@ -191,11 +191,12 @@ def united(
     ([[1, 2], [0, 2]], ['a', 'b', 'd'])
     """
     codings = [coding for _, coding in parts]
-    if all(isinstance(c, Direct) for c in codings) or all(isinstance(c, Bits) for c in codings):
-        return [numbers for numbers, _ in parts], _united_direct(codings)
     first = codings[0]
-    if all(c is first for c in codings):
+    if all(c is first for c in codings) or all(isinstance(c, Bits) for c in codings):
         return [numbers for numbers, _ in parts], first
+    direct = _united_direct(parts)
+    if direct is not None:
+        return [numbers for numbers, _ in parts], direct
     lists = [_as_listed(numbers, coding) for numbers, coding in parts]
     merged = pa.concat_arrays([coding.values for _, coding in lists])
     column, coding = listed_column(merged)
@@ -209,10 +210,18 @@ def united(
     return out, coding
 
 
-def _united_direct(codings: list[Coding]) -> Coding:
-    null = any(isinstance(c, Direct) and c.null_number for c in codings)
-    first = codings[0]
-    return Direct(first.type, null_number=True) if null else first
+def _united_direct(parts: Sequence[tuple[npt.NDArray[Any], Coding]]) -> Direct | None:
+    """Return the coding of numbers that stand for themselves, if they still can side by side."""
+    kinds = [coding for _, coding in parts if isinstance(coding, Direct)]
+    if len(kinds) < len(parts):
+        return None
+    if not any(coding.null_number for coding in kinds):
+        return kinds[0]
+    # NULL as a number must not meet a value that is this very number.
+    plain = [numbers for (numbers, _), c in zip(parts, kinds, strict=True) if not c.null_number]
+    if any(bool(np.any(numbers == NULL_NUMBER)) for numbers in plain):
+        return None
+    return Direct(kinds[0].type, null_number=True)
 
 
 def _as_listed(numbers: npt.NDArray[Any], coding: Coding) -> tuple[Int64s, Listed]:

@@ -18,6 +18,7 @@ from weft.engines.local.arrow import NOTHING, Array, pc, repeated
 from weft.engines.local.coding import canonical_floats
 from weft.engines.local.scalar import FUNCTIONS, NotColumnar, Value, compare, unified
 from weft.engines.reference.expressions import compiled
+from weft.engines.reference.rows import rows_of
 from weft.engines.schema import expression_type
 from weft.errors import DataError
 from weft.expression import columns_of, tree
@@ -41,18 +42,20 @@ def evaluate(text: str, frame: Frame) -> Array:
     >>> evaluate("CASE WHEN b > 0 THEN a / b END", frame).to_pylist()
     [2.0, None, 0.5]
     """
-    if text in frame.columns:
-        return frame.columns[text]
+    node = tree(text)
+    if isinstance(node, exp.Column) and node.name in frame.columns:
+        return frame.columns[node.name]
+    wanted = expression_type(text, frame.schema)
     try:
-        found = _full(_value(tree(text), frame), frame.rows)
+        found = _full(_value(node, frame), frame.rows)
     except (NotColumnar, *_ARROW_GAPS):
-        return _per_distinct(text, frame)
+        return _per_distinct(text, frame, wanted)
     except pa.ArrowInvalid as error:
         raise DataError(
             f"{text} cannot be computed: {str(error).splitlines()[0]}",
             hint="cast to double, or filter such events out with where=",
         ) from None
-    return _typed(found, expression_type(text, frame.schema))
+    return _typed(found, wanted)
 
 
 def _typed(array: Array, wanted: pa.DataType) -> Array:
@@ -140,9 +143,6 @@ def _logic(node: exp.Expr, frame: Frame) -> Value:
 def _case(node: exp.Expr, frame: Frame) -> Value:
     branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
     if node.this is not None:
-        base = _value(node.this, frame)
-        if pa.types.is_floating(base.type):
-            raise NotColumnar  # here NaN is no value's equal, as in Python
         branches = [(exp.EQ(this=node.this.copy(), expression=w.copy()), v) for w, v in branches]
     return _branches(branches, node.args.get("default"), frame)
 
@@ -174,26 +174,16 @@ def _coalesce(parts: list[exp.Expr], frame: Frame) -> Value:
     return pc.coalesce(*unified(options))
 
 
-def _per_distinct(text: str, frame: Frame) -> Array:
+def _per_distinct(text: str, frame: Frame, type: pa.DataType) -> Array:
     """Ask the reference engine once for each distinct combination of the columns read."""
     names = [name for name in columns_of(text) if name in frame.columns]
     first, inverse = _distinct(frame, names)
     read = compiled(text)
     rows = frame.take(first)
-    events = pa.table({n: rows.columns[n] for n in names}).to_pylist() if names else [{}]
-    values = [read(event) for event in events[: len(first)]]
-    type = expression_type(text, frame.schema)
-    found = pa.array(values) if pa.types.is_null(type) else _array(values, type)
+    told = rows_of(pa.table({name: rows.columns[name] for name in names}))
+    values = [read(event) for event in told] if names else [read({}) for _ in first]
+    found: Array = pa.array(values, None if pa.types.is_null(type) else type)
     return found.take(pa.array(inverse))
-
-
-def _array(values: list[Any], type: pa.DataType) -> Array:
-    try:
-        return pa.array(values, type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # A type that the schema only guesses, such as the precision of a product of decimals.
-        told: Array = pa.array(values)
-        return told
 
 
 def _distinct(frame: Frame, names: list[str]) -> tuple[Any, Any]:

@@ -71,7 +71,8 @@ def read_scan(scan: Scan, table: pa.Table, columns: tuple[str, ...]) -> Timed:
     """
     if scan.time is None:
         raise InternalError(f"the time column of {scan.source!r} was not looked up")
-    read = dict.fromkeys((*columns, scan.time, *columns_of(scan.where or scan.time)))
+    filtered = () if scan.where is None else columns_of(scan.where)
+    read = dict.fromkeys((*columns, scan.time, *filtered))
     names = table.column_names if scan.whole_events else read
     frame = Frame.of(table, names)
     if scan.where is not None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from weft.engines.local.arrow import Array, pc
 from weft.errors import DataError
+from weft.frames import in_microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,8 +65,8 @@ def plain(column: pa.ChunkedArray[Any]) -> Array:
     type = column.type
     if pa.types.is_dictionary(type):
         column, type = column.cast(type.value_type), type.value_type
-    if pa.types.is_timestamp(type) and type.unit != "us":
-        column = column.cast(pa.timestamp("us", type.tz), safe=False)
+    if pa.types.is_timestamp(type):
+        column = in_microseconds(column)
     elif pa.types.is_string_view(type):
         column = column.cast(pa.string())
     array: Array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -7,7 +7,9 @@ which Arrow and the reference engine would differ.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weft.engines.local.arrow import NOTHING, Array, pc, repeated
+from weft.engines.types import literal_type
 from weft.errors import DataError
 from weft.time import EPOCH
+
+_ISO_8601 = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 
 Value = Any  # an Arrow array, or a scalar that stands for every row
 Evaluate = Callable[[exp.Expr], Value]
@@ -39,11 +44,23 @@ def _null(*values: Value) -> bool:
     return any(pa.types.is_null(value.type) for value in values)
 
 
+def _wide(types: Iterable[pa.DataType]) -> pa.DataType:
+    """Return the type that numbers meet in: int64, or double where one is.
+
+    Decimals among themselves and beside integers have rules of their own, and are left to the
+    reference engine; beside a double they are doubles.
+    """
+    given = list(types)
+    if all(map(_whole, given)):
+        return pa.int64()
+    real = any(map(pa.types.is_floating, given))
+    if real and all(_number(type) or pa.types.is_decimal(type) for type in given):
+        return pa.float64()
+    raise NotColumnar
+
+
 def _numbers(*values: Value) -> list[Value]:
-    """Bring numbers to int64, or all to double where one is."""
-    if not all(_number(value.type) for value in values):
-        raise NotColumnar
-    wide = pa.int64() if all(_whole(value.type) for value in values) else pa.float64()
+    wide = _wide(value.type for value in values)
     return [v if v.type == wide else v.cast(wide, safe=False) for v in values]
 
 
@@ -52,20 +69,16 @@ def unified(values: Sequence[Value]) -> list[Value]:
     types = {value.type for value in values if not pa.types.is_null(value.type)}
     if not types:
         return list(values)
-    if len(types) > 1:
-        if not all(map(_number, types)):
-            raise NotColumnar
-        wide = pa.int64() if all(map(_whole, types)) else pa.float64()
-    else:
-        (wide,) = types
+    wide = _wide(types) if len(types) > 1 else next(iter(types))
     return [value if value.type == wide else value.cast(wide, safe=False) for value in values]
 
 
 def _literal(node: exp.Expr, evaluate: Evaluate) -> Value:
-    text = node.name
-    if node.is_string:
-        return pa.scalar(text, pa.string())
-    return pa.scalar(int(text), pa.int64()) if text.isdigit() else pa.scalar(float(text))
+    text, type = node.name, literal_type(node)
+    if pa.types.is_decimal(type):
+        return pa.scalar(Decimal(text), type)
+    value: Any = text if node.is_string else int(text) if _whole(type) else float(text)
+    return pa.scalar(value, type)
 
 
 def _nothing(node: exp.Expr, evaluate: Evaluate) -> Value:
@@ -130,14 +143,14 @@ def _remainder(node: exp.Expr, evaluate: Evaluate) -> Value:
     a, b = (repeated(v, rows) if isinstance(v, pa.Scalar) else v for v in (a, b))
     missing = pc.or_(pc.is_null(a), pc.is_null(b)).to_numpy(zero_copy_only=False)
     x, y = (v.fill_null(1).to_numpy(zero_copy_only=False) for v in (a, b))
-    if not _whole(a.type) and np.isinf(x[~missing]).any():
-        raise NotColumnar
     with np.errstate(invalid="ignore", divide="ignore"):
         rests = np.fmod(x, np.where(y == 0, np.ones_like(y), y))
     return pa.array(rests, mask=missing)
 
 
 def _instant(text: str) -> pa.Scalar[Any]:
+    if not _ISO_8601.fullmatch(text.strip()):
+        raise NotColumnar  # there are more spellings, which the reference engine reads
     try:
         value = dt.datetime.fromisoformat(text.strip())
     except ValueError:
@@ -155,10 +168,8 @@ def _comparable(a: Value, b: Value) -> tuple[Value, Value]:
         if pa.types.is_nested(a.type):
             raise NotColumnar
         return a, b
-    if _number(a.type) and _number(b.type):
-        x, y = _numbers(a, b)
-        return x, y
-    raise NotColumnar
+    x, y = _numbers(a, b)
+    return x, y
 
 
 def _as_instant(value: Value) -> Value:
@@ -197,12 +208,8 @@ def _comparison(test: str) -> Function:
 
 def _between(node: exp.Expr, evaluate: Evaluate) -> Value:
     value, low, high = (evaluate(node.args[name]) for name in ("this", "low", "high"))
-    if _null(value, low, high):
-        return pa.scalar(None, pa.bool_())
-    if any(pa.types.is_timestamp(v.type) for v in (value, low, high)):
-        raise NotColumnar
     above, below = compare(value, low, "greater_equal"), compare(value, high, "less_equal")
-    return pc.and_(above, below)
+    return pc.and_kleene(above, below)
 
 
 def _in(node: exp.Expr, evaluate: Evaluate) -> Value:
@@ -260,9 +267,9 @@ def _cast(node: exp.Expr, evaluate: Evaluate) -> Value:
     value, to = evaluate(node.this), node.args["to"].sql(dialect="spark").upper()
     if _null(value):
         return value
-    if to in ("TINYINT", "SMALLINT", "INT", "BIGINT", "LONG"):
+    if to == "BIGINT":
         return _to_whole(value)
-    if to in ("DOUBLE", "FLOAT") and (_number(value.type) or pa.types.is_decimal(value.type)):
+    if to == "DOUBLE" and _number(value.type):
         return value.cast(pa.float64(), safe=False)
     if to == "STRING" and (pa.types.is_string(value.type) or _whole(value.type)):
         return value.cast(pa.string())
@@ -299,8 +306,6 @@ def _floor(round_: Callable[..., Value]) -> Function:
 
 def _sqrt(node: exp.Expr, evaluate: Evaluate) -> Value:
     (value,) = _numbers(evaluate(node.this))
-    if isinstance(value, pa.Scalar) or pc.any(pc.less(value, pa.scalar(0, value.type))).as_py():
-        raise NotColumnar
     return pc.sqrt(value.cast(pa.float64(), safe=False))
 
 
@@ -326,7 +331,8 @@ def _length(node: exp.Expr, evaluate: Evaluate) -> Value:
 
 def _like(node: exp.Expr, evaluate: Evaluate) -> Value:
     value, pattern = _text(evaluate(node.this)), node.expression
-    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
+    plain = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.name
+    if not plain or node.args.get("negate"):
         raise NotColumnar
     return pc.match_like(value, pattern.name)
 
@@ -336,7 +342,7 @@ def _part(function: Callable[..., Value]) -> Function:
         value = evaluate(node.this)
         if not pa.types.is_timestamp(value.type):
             raise NotColumnar
-        return function(value)
+        return function(value.cast(pa.timestamp("us", "UTC")))
 
     return apply
 

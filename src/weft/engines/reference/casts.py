@@ -42,7 +42,7 @@ def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
         except (ValueError, ArithmeticError, TypeError, KeyError, AttributeError):
             raise DataError(
                 f"cannot cast {value!r} to {sql_name(target)}",
-                hint="filter such events out with WHERE, or use TRY_CAST",
+                hint="filter such events out with WHERE",
             ) from None
 
     return convert

@@ -47,14 +47,19 @@ def compiled(text: str) -> Evaluate:
     (True, None)
     """
     names = columns_of(text)
+    # The events of a table share one mapping of types: what was compiled for it last is kept.
+    types: Types | None = None
+    current: Evaluate = _constant(None)
 
     def evaluate(row: Row) -> Any:
+        nonlocal types, current
         try:
-            if isinstance(row, EventRow):
-                types = tuple((name, row.types[name]) for name in names if name in row.types)
-            else:
-                types = guessed_types(row, names)
-            return _typed(text, types)(row)
+            if not isinstance(row, EventRow):
+                return _typed(text, guessed_types(row, names))(row)
+            if row.types is not types:
+                own = tuple((name, row.types[name]) for name in names if name in row.types)
+                types, current = row.types, _typed(text, own)
+            return current(row)
         except WeftError:
             raise
         except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:

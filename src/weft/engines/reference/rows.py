@@ -45,18 +45,20 @@ def guessed_types(row: Row, names: Iterable[str]) -> tuple[tuple[str, pa.DataTyp
     return tuple((name, _guessed(row[name])) for name in names if name in row)
 
 
+_PLAIN: dict[type, pa.DataType] = {
+    type(None): pa.null(),
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+}
+
+
 def _guessed(value: Any) -> pa.DataType:
+    plain = _PLAIN.get(type(value))
+    if plain is not None:
+        return plain
     match value:
-        case None:
-            return pa.null()
-        case bool():
-            return pa.bool_()
-        case int():
-            return pa.int64()
-        case float():
-            return pa.float64()
-        case str():
-            return pa.string()
         case Decimal():
             exponent = value.as_tuple().exponent
             return pa.decimal128(38, -exponent if isinstance(exponent, int) else 0)
