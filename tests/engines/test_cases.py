@@ -35,6 +35,8 @@ def test_case(case: dict[str, Any], engine: str) -> None:
     try:
         result = weft.run(weft.Workload([query]), {"events": table}, engine=engine)
     except weft.UnsupportedError as reason:
+        if engine != "spark":
+            raise
         pytest.skip(f"not yet: {reason.message}")
     found = cases.problems(case, cases.result_rows(case, query, result))
     assert not found, "\n".join(found[:5])

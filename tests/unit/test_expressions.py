@@ -13,6 +13,8 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from weft import agg
+from weft.engines.local.columns import evaluate as columnar
+from weft.engines.local.frame import Frame
 from weft.engines.reference.events import events_by_key
 from weft.engines.reference.expressions import compiled
 from weft.engines.reference.oracle import evaluate
@@ -570,3 +572,56 @@ def test_every_function_that_sql_may_call_runs_and_has_a_type(name: str) -> None
     assert found == expected
     assert type(found) is type(expected)
     assert not pa.types.is_null(expression_type(text, SCHEMA))
+
+
+# The same on whole columns
+
+
+def tables_of_this_file() -> list[str]:
+    """Every expression of the tests above that has a value."""
+    tables = (
+        *(test_decimals_keep_the_digits_of_spark, test_casts, test_text, test_numbers, test_true),
+        *(test_text_that_is_not_of_the_other_type_is_an_error_of_the_events,),
+        *(test_a_cast_that_does_not_fit_is_an_error_of_the_events,),
+    )
+    marks = [mark for test in tables for mark in test.pytestmark]  # type: ignore[attr-defined]
+    cases = [case for mark in marks for case in mark.args[1]]
+    texts = [case if isinstance(case, str) else case[0] for case in cases]
+    return list(dict.fromkeys([*texts, *(text for text, _ in CALLS.values())]))
+
+
+@pytest.mark.parametrize("text", tables_of_this_file())
+def test_columns_have_the_values_of_rows(text: str) -> None:
+    other = {
+        **dict.fromkeys(EVENT),
+        "x": -(2**53) - 1,
+        "d": -0.0,
+        "f": -0.0,
+        "p": Decimal("-0.07"),
+        "s": "5%",
+        "flag": False,
+    }
+    third = {**other, "d": 0.0, "f": 0.0, "s": "é", "i": 3, "day": NOON.date()}
+    table = pa.Table.from_pylist([EVENT, other, third, EVENT], SCHEMA)
+    frame = Frame.of(table, SCHEMA.names)
+    try:
+        wanted = [compiled(canonical(text))(row) for row in rows_of(table)]
+    except WeftError as error:
+        with pytest.raises(type(error)):
+            columnar(canonical(text), frame)
+        return
+    found = columnar(canonical(text), frame)
+    promised = expression_type(text, SCHEMA)
+    assert found.type == promised or pa.types.is_null(promised)
+    assert repr(found.to_pylist()) == repr(pa.array(wanted, found.type).to_pylist())
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(10, 2), (15, 7), (18, 6), (38, 10)])
+def test_a_decimal_column_becomes_the_nearest_doubles(precision: int, scale: int) -> None:
+    step = 10**precision // 997
+    exact = [Decimal(step * n + n).scaleb(-scale) for n in range(-900, 900)] + [None]
+    prices = pa.array(exact, pa.decimal128(precision, scale))
+    frame = Frame({"p": prices.slice(3), "d": pa.array([1.0] * len(prices)).slice(3)}, 1798)
+    wanted = [None if price is None else float(price) for price in exact[3:]]
+    assert columnar("CAST(p AS DOUBLE)", frame).to_pylist() == wanted
+    assert columnar("p * d", frame).to_pylist() == wanted

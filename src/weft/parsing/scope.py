@@ -24,6 +24,7 @@ _OPERATORS = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren),
     *(exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe, exp.Concat),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.And, exp.Or, exp.Not),
+    *(exp.NullSafeEQ, exp.IntDiv),
     *(exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, exp.Case, exp.If),
     *(exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam),
     exp.TsOrDsToDate,  # sqlglot puts it inside YEAR, MONTH and DAY and never prints it

@@ -17,7 +17,7 @@ from weft import agg
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark
-from weft.plan import STAIR, Emit, Plan, Roll, Scan, Slice
+from weft.plan import PICK, STAIR, Emit, Plan, Roll, Scan, Slice
 from weft.plan.nodes import FOLD, topological
 from weft.plan.validate import validate
 from weft.planners.portfolio import PLANNERS
@@ -136,7 +136,7 @@ def test_queries_of_one_scope_share_their_rows(
     assert_same_rows(workload.queries[0], fresh.toArrow(), wanted["lows"])
 
 
-def test_stairs_and_slices_of_slices(spark: SparkSession) -> None:
+def test_stairs_picks_and_slices_of_slices(spark: SparkSession) -> None:
     scan = Scan("readings", "ts", None, ("i",))
     inner, outer, odd = PeriodicWindow(4, 2), PeriodicWindow(12, 4), PeriodicWindow(5, 3)
     calls = (("n", agg.count()), ("s", agg.sum("i")), ("v", agg.var("i")))
@@ -147,7 +147,14 @@ def test_stairs_and_slices_of_slices(spark: SparkSession) -> None:
     low = Roll((fine,), inner, FOLD, keys, partials)
     high = Roll((low, fine), outer, STAIR, keys, partials)
     other = Roll((coarse,), odd, FOLD, keys, partials)
-    rolls = {"inner": low, "outer": high, "odd": other}
+    rolls = {
+        "inner": low,
+        "outer": high,
+        "odd": other,
+        "every other inner": Roll((low,), PeriodicWindow(4, 4), PICK, keys, partials),
+        "inners side by side": Roll((low,), PeriodicWindow(8, 4), FOLD, keys, partials),
+        "odd again": Roll((other,), odd, PICK, keys, partials),
+    }
     nodes = topological(tuple(Emit((r,), "q", label, calls) for label, r in rolls.items()))
     validate(nodes)
     plan = Plan(nodes, "by hand", "spark", "none", "", (0.0,) * len(nodes))
@@ -156,7 +163,7 @@ def test_stairs_and_slices_of_slices(spark: SparkSession) -> None:
         source="readings",
         time="ts",
         keys=["k"],
-        windows={"inner": inner, "outer": outer, "odd": odd},
+        windows={label: roll.window for label, roll in rolls.items()},
         aggs=dict(calls),
     )
     assert_same(plan, weft.Workload([query]), readings(3), spark, "readings")

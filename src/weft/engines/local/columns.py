@@ -15,8 +15,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weft.engines.local.arrow import NOTHING, Array, pc, repeated
-from weft.engines.local.coding import canonical_floats
-from weft.engines.local.scalar import FUNCTIONS, NotColumnar, Value, compare, unified
+from weft.engines.local.numbers import NotColumnar, Value, unified
+from weft.engines.local.scalar import FUNCTIONS, compare
 from weft.engines.reference.expressions import compiled
 from weft.engines.reference.rows import rows_of
 from weft.engines.schema import expression_type
@@ -192,7 +192,8 @@ def _distinct(frame: Frame, names: list[str]) -> tuple[Any, Any]:
     for name in names:
         array = frame.columns[name]
         if pa.types.is_floating(array.type):
-            array = canonical_floats(array)
+            # By their bits: text, for one, tells -0.0 from 0.0.
+            array = array.cast(pa.float64()).view(pa.int64())
         encoded = array.dictionary_encode(null_encoding="encode")
         own = encoded.indices.to_numpy(zero_copy_only=False)
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)

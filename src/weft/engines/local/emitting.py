@@ -16,7 +16,7 @@ from weft.engines.local.flows import Flow
 from weft.engines.local.lateness import closes_between
 from weft.engines.local.lowering import lower
 from weft.engines.local.results import Closed
-from weft.engines.local.scope import Timed, TimedPlan, is_timed
+from weft.engines.local.scope import Timed, TimedPlan
 from weft.errors import InternalError
 from weft.plan import Emit, Node, Roll, Slice
 from weft.window import PeriodicWindow
@@ -92,7 +92,7 @@ class Closing:
         places = np.array([place for _, place in group])[found.windows]
         values = lowered(emit.outputs, partials, types)
         keys = flow.keys[found.starts]
-        return Closed(emit.query, places, keys, found.starts_us, ends_us, values, unique=True)
+        return Closed(emit.query, places, keys, found.starts_us, ends_us, values)
 
     def _alone(self, emit: Emit, place: int, types: tuple[pa.DataType, ...]) -> Closed | None:
         roll = emit.inputs[0]
@@ -104,8 +104,7 @@ class Closing:
         assert flow.ends_us is not None
         values = lowered(emit.outputs, flow.partials, types)
         places = np.full(len(flow), place)
-        unique = is_timed(roll.window)
-        return Closed(emit.query, places, flow.keys, flow.starts_us, flow.ends_us, values, unique)
+        return Closed(emit.query, places, flow.keys, flow.starts_us, flow.ends_us, values)
 
     def _rolled(self, emit: Emit, window: Window) -> Flow | None:
         if not isinstance(window, Timed):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.engines.local.lowering import typed
+from weft.kernels.parallel import unlocked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from weft.engines.local.keys import KeyCodes
     from weft.kernels.partials import Int64s
 
-_MOST = 2**63 - 1
+MOST_BUCKETS = 4  # for each row
 
 
 class Closed(NamedTuple):
@@ -29,7 +30,6 @@ class Closed(NamedTuple):
     starts_us: Int64s
     ends_us: Int64s
     values: tuple[Array, ...]
-    unique: bool  # no two rows of a key and window have the same bounds
 
 
 def result_table(
@@ -42,8 +42,7 @@ def result_table(
     codes, places, starts_us, ends_us = (
         _concatenated([one[at] for one in closed]) for at in (2, 1, 3, 4)
     )
-    unique = all(one.unique for one in closed)
-    order = result_order(ends_us, places, starts_us, keys.ranks()[codes], unique=unique)
+    order = result_order(ends_us, places, starts_us, keys.ranks()[codes])
     rows = pa.array(order)
     columns: list[Any] = [
         *keys.decode(codes[order]),
@@ -75,29 +74,85 @@ def _alike(parts: list[Array]) -> list[Array]:
     return [told]
 
 
-def result_order(
-    ends_us: Int64s, places: Int64s, starts_us: Int64s, ranks: Int64s, *, unique: bool
-) -> npt.NDArray[np.intp]:
-    """Order rows by (end, window, start, key): as one integer where it fits, by columns else.
+def result_order(ends_us: Int64s, places: Int64s, starts_us: Int64s, ranks: Int64s) -> Int64s:
+    """Order rows by (end, window, start, key), equal ones as they came.
+
+    Sorts by counting, twice: by key, then by instance. Where the instances are so far apart that
+    there is no counting them, by comparison.
 
     >>> a, b = np.array([4, 4, 2]), np.array([0, 0, 0])
-    >>> result_order(a, b, a - 2, np.array([1, 0, 1]), unique=True).tolist()
+    >>> result_order(a, b, a - 2, np.array([1, 0, 1])).tolist()
     [2, 1, 0]
     """
-    first = int(ends_us.min())
-    grain = int(np.gcd.reduce(ends_us - first)) or 1
+    if not ends_us.size:
+        return np.empty(0, np.int64)
     # Of equal ends the longer instance starts first. A periodic window has but one length, which
     # is left out: only what an instance is shorter than the longest of its window counts.
-    lengths = ends_us - starts_us
-    longest = np.zeros(int(places.max()) + 1, np.int64)
-    np.maximum.at(longest, places, lengths)
-    shorter = longest[places] - lengths
-    columns = ((ends_us - first) // grain, places, shorter, ranks)
-    counts = [int(column.max()) + 1 for column in columns]
-    if counts[0] * counts[1] * counts[2] * counts[3] > _MOST:
+    windows = int(places.max()) + 1
+    longest = np.zeros(windows, np.int64)
+    first, last, grain, shortest = _survey(ends_us, places, starts_us, longest)
+    counts = ((last - first) // grain + 1, windows, shortest + 1, int(ranks.max()) + 1)
+    if counts[0] * counts[1] * counts[2] > MOST_BUCKETS * ends_us.size:
         return np.lexsort((ranks, starts_us, places, ends_us))
-    number = columns[0]
-    for column, count in zip(columns[1:], counts[1:], strict=True):
-        number = number * count + column
-    # Windows that events delimit may have equal bounds; those keep the order of their events.
-    return np.argsort(number, kind=None if unique else "stable")
+    buckets = np.empty(ends_us.size, np.int64)
+    _number(ends_us, places, starts_us, longest, first, grain, shortest + 1, buckets)
+    by_key = np.empty(ends_us.size, np.int64)
+    _distribute(ranks, np.arange(ends_us.size), np.zeros(counts[3] + 1, np.int64), by_key)
+    order = np.empty(ends_us.size, np.int64)
+    _distribute(buckets, by_key, np.zeros(counts[0] * counts[1] * counts[2] + 1, np.int64), order)
+    return order
+
+
+@unlocked
+def _survey(
+    ends_us: Int64s, places: Int64s, starts_us: Int64s, longest: Int64s
+) -> tuple[int, int, int, int]:
+    """Return the first and last end, what all ends are multiples of, and the largest shortfall.
+
+    Writes the longest instance of each window.
+    """
+    first, last = ends_us[0], ends_us[0]
+    for i in range(ends_us.size):
+        first, last = min(first, ends_us[i]), max(last, ends_us[i])
+        longest[places[i]] = max(longest[places[i]], ends_us[i] - starts_us[i])
+    grain, shortest, before = np.int64(0), np.int64(0), first
+    for i in range(ends_us.size):
+        shortest = max(shortest, longest[places[i]] - (ends_us[i] - starts_us[i]))
+        if ends_us[i] != before:  # mostly the same few ends, whose divisor is known
+            before = ends_us[i]
+            a, b = before - first, grain
+            while b:
+                a, b = b, a % b
+            grain = a
+    return int(first), int(last), max(int(grain), 1), int(shortest)
+
+
+@unlocked
+def _number(
+    ends_us: Int64s,
+    places: Int64s,
+    starts_us: Int64s,
+    longest: Int64s,
+    first: int,
+    grain: int,
+    lengths: int,
+    buckets: Int64s,
+) -> None:
+    """Number instances in their order."""
+    for i in range(ends_us.size):
+        shorter = longest[places[i]] - (ends_us[i] - starts_us[i])
+        ordinal = (ends_us[i] - first) // grain * longest.size + places[i]
+        buckets[i] = ordinal * lengths + shorter
+
+
+@unlocked
+def _distribute(numbers: Int64s, rows: Int64s, counts: Int64s, out: Int64s) -> None:
+    """Sort rows by their numbers, those of one number staying in order."""
+    for i in range(numbers.size):
+        counts[numbers[i] + 1] += 1
+    for i in range(1, counts.size):
+        counts[i] += counts[i - 1]
+    for i in range(rows.size):
+        number = numbers[rows[i]]
+        out[counts[number]] = rows[i]
+        counts[number] += 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from weft.engines.local.closing import closing_instances
 from weft.engines.local.flows import Flow, runs_of_equals
 from weft.engines.local.held import concat
 from weft.errors import InternalError
@@ -40,10 +41,9 @@ def roll_slices(
     """Combine slices into the instances of a window that have any."""
     match window:
         case PeriodicWindow():
-            found = window_ranges(window, flow.keys, flow.starts_us)
-            starts_us = found.window_starts_us
-            ends_us = starts_us + window.range_us
-            return flow.over_ranges(found.starts, found.ends, starts_us, ends_us, wanted)
+            found = closing_instances([window], flow, None, None)
+            ends_us = found.starts_us + window.range_us
+            return flow.over_ranges(found.starts, found.ends, found.starts_us, ends_us, wanted)
         case CumulatingWindow():
             return _roll_cumulating(flow, window, wanted)
         case CalendarWindow():

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,68 +16,35 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weft.engines.local.arrow import NOTHING, Array, pc, repeated
-from weft.engines.types import literal_type
+from weft.engines.local.numbers import (
+    NotColumnar,
+    Value,
+    are_exact,
+    cast,
+    exact_arithmetic,
+    exact_numbers,
+    is_binary,
+    is_whole,
+    literal,
+    numbers,
+    to_whole,
+    unified,
+)
 from weft.errors import DataError
 from weft.time import EPOCH
 
 _ISO_8601 = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 
-Value = Any  # an Arrow array, or a scalar that stands for every row
 Evaluate = Callable[[exp.Expr], Value]
 Function = Callable[[Any, Evaluate], Value]
-
-
-class NotColumnar(Exception):
-    """This expression has no exact counterpart on whole columns."""
-
-
-def _whole(type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type) and not pa.types.is_uint64(type))
-
-
-def _number(type: pa.DataType) -> bool:
-    return _whole(type) or bool(pa.types.is_floating(type))
 
 
 def _null(*values: Value) -> bool:
     return any(pa.types.is_null(value.type) for value in values)
 
 
-def _wide(types: Iterable[pa.DataType]) -> pa.DataType:
-    """Return the type that numbers meet in: int64, or double where one is.
-
-    Decimals among themselves and beside integers have rules of their own, and are left to the
-    reference engine; beside a double they are doubles.
-    """
-    given = list(types)
-    if all(map(_whole, given)):
-        return pa.int64()
-    real = any(map(pa.types.is_floating, given))
-    if real and all(_number(type) or pa.types.is_decimal(type) for type in given):
-        return pa.float64()
-    raise NotColumnar
-
-
-def _numbers(*values: Value) -> list[Value]:
-    wide = _wide(value.type for value in values)
-    return [v if v.type == wide else v.cast(wide, safe=False) for v in values]
-
-
-def unified(values: Sequence[Value]) -> list[Value]:
-    """Bring the values of several branches to one type."""
-    types = {value.type for value in values if not pa.types.is_null(value.type)}
-    if not types:
-        return list(values)
-    wide = _wide(types) if len(types) > 1 else next(iter(types))
-    return [value if value.type == wide else value.cast(wide, safe=False) for value in values]
-
-
 def _literal(node: exp.Expr, evaluate: Evaluate) -> Value:
-    text, type = node.name, literal_type(node)
-    if pa.types.is_decimal(type):
-        return pa.scalar(Decimal(text), type)
-    value: Any = text if node.is_string else int(text) if _whole(type) else float(text)
-    return pa.scalar(value, type)
+    return literal(node)
 
 
 def _nothing(node: exp.Expr, evaluate: Evaluate) -> Value:
@@ -94,8 +60,10 @@ def _arithmetic(whole: Callable[..., Value], real: Callable[..., Value]) -> Func
         parts = [evaluate(p) for p in (node.this, node.args.get("expression")) if p is not None]
         if _null(*parts):
             return NOTHING
-        parts = _numbers(*parts)
-        return (whole if _whole(parts[0].type) else real)(*parts)
+        if are_exact(*parts):
+            return exact_arithmetic(node, parts)
+        parts = numbers(*parts)
+        return (whole if is_whole(parts[0].type) else real)(*parts)
 
     return function
 
@@ -110,7 +78,7 @@ def _divide(node: exp.Expr, evaluate: Evaluate) -> Value:
     a, b = evaluate(node.this), evaluate(node.expression)
     if _null(a, b):
         return NOTHING
-    a, b = _numbers(a, b)
+    a, b = numbers(a, b)
     _refuse_zero(a, b)
     return pc.divide(a.cast(pa.float64(), safe=False), b.cast(pa.float64(), safe=False))
 
@@ -119,8 +87,8 @@ def _divide_whole(node: exp.Expr, evaluate: Evaluate) -> Value:
     a, b = evaluate(node.this), evaluate(node.expression)
     if _null(a, b):
         return NOTHING
-    a, b = _numbers(a, b)
-    if not _whole(a.type):
+    a, b = numbers(a, b)
+    if not is_whole(a.type):
         raise NotColumnar
     _refuse_zero(a, b)
     return pc.divide_checked(a, _without_zero(b))
@@ -135,7 +103,7 @@ def _remainder(node: exp.Expr, evaluate: Evaluate) -> Value:
     a, b = evaluate(node.this), evaluate(node.expression)
     if _null(a, b):
         return NOTHING
-    a, b = _numbers(a, b)
+    a, b = numbers(a, b)
     _refuse_zero(a, b)
     if isinstance(a, pa.Scalar) and isinstance(b, pa.Scalar):
         raise NotColumnar
@@ -168,7 +136,9 @@ def _comparable(a: Value, b: Value) -> tuple[Value, Value]:
         if pa.types.is_nested(a.type):
             raise NotColumnar
         return a, b
-    x, y = _numbers(a, b)
+    if are_exact(a, b):
+        return exact_numbers(a, b)
+    x, y = numbers(a, b)
     return x, y
 
 
@@ -216,7 +186,12 @@ def _in(node: exp.Expr, evaluate: Evaluate) -> Value:
     value = evaluate(node.this)
     if pa.types.is_timestamp(value.type) or not node.expressions:
         raise NotColumnar
-    tests = [compare(value, evaluate(option), "equal") for option in node.expressions]
+    options = [evaluate(option) for option in node.expressions]
+    if pa.types.is_floating(value.type) is not any(
+        pa.types.is_floating(v.type) for v in (value, *options)
+    ):
+        raise NotColumnar  # all of them meet as doubles, not each with the value alone
+    tests = [compare(value, option, "equal") for option in options]
     found = tests[0]
     for test in tests[1:]:
         found = pc.or_kleene(found, test)
@@ -264,31 +239,7 @@ def _extreme(test: str) -> Function:
 
 
 def _cast(node: exp.Expr, evaluate: Evaluate) -> Value:
-    value, to = evaluate(node.this), node.args["to"].sql(dialect="spark").upper()
-    if _null(value):
-        return value
-    if to == "BIGINT":
-        return _to_whole(value)
-    if to == "DOUBLE" and _number(value.type):
-        return value.cast(pa.float64(), safe=False)
-    if to == "STRING" and (pa.types.is_string(value.type) or _whole(value.type)):
-        return value.cast(pa.string())
-    if to == "BOOLEAN" and (_number(value.type) or pa.types.is_boolean(value.type)):
-        if pa.types.is_boolean(value.type):
-            return value
-        return pc.not_equal(value, pa.scalar(0, value.type))
-    raise NotColumnar
-
-
-def _to_whole(value: Value) -> Value:
-    if pa.types.is_boolean(value.type) or _whole(value.type):
-        return value.cast(pa.int64())
-    if not pa.types.is_floating(value.type) or isinstance(value, pa.Scalar):
-        raise NotColumnar
-    bounded = pc.less(pc.abs(value), pa.scalar(2.0**63, pa.float64()))
-    if not pc.all(bounded).as_py():
-        raise NotColumnar  # NaN and infinities, which the reference engine names in its error
-    return pc.trunc(value).cast(pa.int64(), safe=False)
+    return cast(node, evaluate(node.this))
 
 
 def _floor(round_: Callable[..., Value]) -> Function:
@@ -297,15 +248,15 @@ def _floor(round_: Callable[..., Value]) -> Function:
         if _null(value):
             return value
         extra = any(node.args.get(name) is not None for name in ("decimals", "to"))
-        if extra or isinstance(value, pa.Scalar) or not _number(value.type):
+        if extra or isinstance(value, pa.Scalar) or not is_binary(value.type):
             raise NotColumnar
-        return value if _whole(value.type) else _to_whole(round_(value.cast(pa.float64())))
+        return value if is_whole(value.type) else to_whole(round_(value.cast(pa.float64())))
 
     return function
 
 
 def _sqrt(node: exp.Expr, evaluate: Evaluate) -> Value:
-    (value,) = _numbers(evaluate(node.this))
+    (value,) = numbers(evaluate(node.this))
     return pc.sqrt(value.cast(pa.float64(), safe=False))
 
 
@@ -373,6 +324,7 @@ FUNCTIONS: dict[type, Function] = {
     exp.Greatest: _extreme("greater"),
     exp.Least: _extreme("less"),
     exp.Cast: _cast,
+    exp.TryCast: _cast,
     exp.Floor: _floor(pc.floor),
     exp.Ceil: _floor(pc.ceil),
     exp.Sqrt: _sqrt,

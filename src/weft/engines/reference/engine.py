@@ -10,6 +10,7 @@ import pyarrow as pa
 from weft.engines.base import Unsupported
 from weft.engines.reference.interpreter import Interpreter
 from weft.engines.reference.oracle import ResultRow, evaluate
+from weft.engines.reference.rows import EventRow, rows_of
 from weft.engines.schema import result_schema
 from weft.errors import DataError
 from weft.frames import in_microseconds
@@ -59,8 +60,8 @@ def _single(queries: Sequence[AnyQuery]) -> Iterator[Query]:
         yield query
 
 
-def _rows(sources: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
-    return {name: _with_exact_times(table).to_pylist() for name, table in sources.items()}
+def _rows(sources: Mapping[str, pa.Table]) -> dict[str, list[EventRow]]:
+    return {name: rows_of(_with_exact_times(table)) for name, table in sources.items()}
 
 
 def _with_exact_times(table: pa.Table) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING
 
 from weft.engines.spark.fan_out import START, Reading
@@ -55,7 +56,7 @@ def reading_of(place: Place, number: int, feeder: Node, source: Shape | None) ->
     >>> reading_of((inner, hop), 0, scan, None)
     Reading(node=0, shift=0, reach=3, slide=2, offset=0, every=1)
     >>> reading_of((Roll((inner,), long, FOLD, (), ()), long), 1, inner, hop)
-    Reading(node=1, shift=0, reach=4, slide=4, offset=0, every=4)
+    Reading(node=1, shift=0, reach=5, slide=4, offset=0, every=4)
     """
     node, shape = place
     if isinstance(feeder, Roll) and isinstance(node, Roll) and feeder.window == node.window:
@@ -78,17 +79,16 @@ def _from_window(number: int, shape: PeriodicWindow, source: Shape | None) -> Re
     if not isinstance(source, PeriodicWindow):
         raise InternalError(f"{source} cannot feed {shape}")
     _, distance = shape.reads(source)
-    aligned = (
-        source.slide_us % distance == 0
-        and shape.slide_us % distance == 0
-        and (source.offset_us - shape.offset_us) % distance == 0
-    )
+    # Rows begin on a grid that the window's starts lie on as well: a reach up to the next line
+    # of it means the same, and shows that no row falls into a gap where none can.
+    grid = gcd(source.slide_us, shape.slide_us, source.offset_us - shape.offset_us)
+    reach = (shape.range_us - source.range_us) // grid * grid + grid - 1
     return Reading(
         number,
-        reach=shape.range_us - source.range_us,
+        reach=reach,
         slide=shape.slide_us,
         offset=shape.offset_us,
-        every=1 if aligned else distance,
+        every=1 if grid % distance == 0 else distance,
     )
 
 

@@ -42,17 +42,19 @@ def local_session(
     from pyspark.sql import SparkSession
 
     use_this_python()
-    own = dict(_SETTINGS)
+    remote = "SPARK_REMOTE" in os.environ
+    workers = str(cores or os.cpu_count() or 1)
+    # More partitions than cores only cost time where everything is on one machine.
+    wanted = {**_SETTINGS, "spark.sql.shuffle.partitions": workers, **(settings or {})}
     builder = SparkSession.builder.appName("weft")
-    if "SPARK_REMOTE" not in os.environ:
-        workers = cores or os.cpu_count() or 1
-        # More partitions than cores only cost time where all data is in one process.
-        own = {"spark.sql.shuffle.partitions": str(workers), **own}
+    if not remote:
         builder = builder.master(f"local[{workers}]")
-    for name, value in {**own, **(settings or {})}.items():
-        builder = builder.config(name, value)
+    for name, value in wanted.items():
+        # A server that runs already takes the settings of SQL and no others.
+        if not remote or name.startswith("spark.sql."):
+            builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
-    if "SPARK_REMOTE" not in os.environ:
+    if not remote:
         session.sparkContext.setLogLevel("OFF")
     # PySpark logs every error it raises, and raises it as well: once is enough.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
