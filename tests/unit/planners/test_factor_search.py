@@ -68,7 +68,7 @@ def test_plans_are_close_to_the_optimum(kind, hopping, relation):
     assert sum(gaps) / len(gaps) < 0.005
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("size", [5, 10, 20])
 @pytest.mark.parametrize(("kind", "hopping", "relation"), CASES)
 def test_plans_of_two_hundred_sets_are_close_to_the_optimum(kind, hopping, relation, size):
