@@ -111,20 +111,24 @@ class Closing:
             return self.delimited[window]
         if not self.kept or not closes_between(window, self.from_us, self.to_us):
             return None
-        flows = [self.plan.flow(roll, self.kept, self.made) for roll in emit.inputs]
+        # Each by itself: feeders may still hold slices of instances that closed before.
+        flows = [self._newly(self.plan.flow(roll, self.kept, self.made)) for roll in emit.inputs]
         partials: dict[Partial, Held] = {}
         for flow in flows:
             partials.update(flow.partials)
         first = flows[0]
-        both = Flow(first.keys, first.starts_us, first.ends_us, partials)
-        if self.from_us is None and self.to_us is None:
-            return both
-        ends = both.ends_us
+        return Flow(first.keys, first.starts_us, first.ends_us, partials)
+
+    def _newly(self, flow: Flow) -> Flow:
+        """Keep the instances that end in what the watermark passes now."""
+        ends = flow.ends_us
         assert ends is not None
+        if self.from_us is None and self.to_us is None:
+            return flow
         inside = np.ones(ends.size, np.bool_) if self.to_us is None else ends <= self.to_us
         if self.from_us is not None:
             inside &= ends > self.from_us
-        return both.take(np.flatnonzero(inside))
+        return flow.take(np.flatnonzero(inside))
 
 
 def lowered(
