@@ -31,6 +31,7 @@ from weft.window import (
 )
 
 if TYPE_CHECKING:
+    from weft.engines.local.session import LocalSession
     from weft.engines.spark.rewrite import rewrite
     from weft.parsing import parse
     from weft.planners.portfolio import optimize
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: the parser alone takes longer to import than all the rest.
 _LATER = {
+    "LocalSession": "weft.engines.local.session",
     "parse": "weft.parsing",
     "optimize": "weft.planners.portfolio",
     "rewrite": "weft.engines.spark.rewrite",
@@ -58,6 +60,7 @@ __all__ = [
     "InternalError",
     "JoinInput",
     "JoinQuery",
+    "LocalSession",
     "Plan",
     "Query",
     "QueryError",

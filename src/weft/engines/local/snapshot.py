@@ -1,7 +1,7 @@
 """The state of an operator as named chunks, one per slice time, and back.
 
 A chunk is a blob of Arrow IPC with a description. A host that keeps chunks in a store of its own
-writes only those whose names `changed` lists, and drops those that are no longer named.
+writes them under their names, and drops those that are no longer named.
 """
 
 from __future__ import annotations
