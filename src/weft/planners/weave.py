@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MANY = 200
 _STAND_IN = "two_stacks_lite"
+# So long that only reading its events costs anything.
+_ENDLESS = PeriodicWindow(2**62, 2**62)
 _DEARER = ("two_stacks", "daba", "daba_lite")
 
 
@@ -56,6 +58,8 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
     found = [_proposal(scope, windows, everything, t, kind) for t in techniques]
     costs = [cost(proposal) for proposal in found]
     first = costs.index(min(costs))
+    if kind == "weave" and costs[first] <= 2 * context.model.from_events(_ENDLESS, width):
+        return found[first]  # a second tree would read all events once more, and cost that alone
     trees = weave(windows, rate, _counted(techniques[first]), mode, kind).trees
     woven = _proposal(scope, windows, trees, techniques[first], kind)
     return woven if cost(woven) < costs[first] else found[first]
