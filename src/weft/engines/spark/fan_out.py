@@ -25,7 +25,7 @@ def constant(value: Any, type: str) -> str:
     """Return a constant of any size as one short expression, which Spark evaluates once.
 
     As one literal per element, thousands of windows would be thousands of expressions. The value
-    holds numbers only, so nothing in it needs to be quoted.
+    holds numbers and truths only, so nothing in it needs to be quoted.
 
     >>> constant([1, 2], "array<int>")
     "from_json('[1,2]', 'array<int>')"

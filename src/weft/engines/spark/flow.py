@@ -43,6 +43,7 @@ class Flow:
     natives: Mapping[Partial, NativePartial]
     names: Mapping[Partial, str]
     with_last: bool  # keep the time of the last event, which ends a session
+    own_partials_only: bool  # other partials of a window come from elsewhere
 
     @cached_property
     def _levels(self) -> Levels:
@@ -121,17 +122,23 @@ class Flow:
         return aggregated(rows, (*self.events.keys, NODE, START), made)
 
     def _by_window(self, rows: DataFrame) -> DataFrame:
-        """Number rows by their window, and blank partials that another Roll has of it."""
-        ids, emitted = self._levels.ids, self._levels.emitted
+        """Number rows by their window, and blank partials that its Roll does not have.
+
+        All nodes of a level are aggregated alike, so a row also carries partials that were asked
+        of other windows; from an overlapping feeder they may even be wrong.
+        """
+        emitted = self._levels.emitted
         windows = [self.numbers[shape] for _, shape in emitted if shape is not None]
-        if windows == list(range(len(windows))):
-            return rows
         columns = {name: name for name in self._columns}
-        if len(set(windows)) < len(windows):
+        if self.own_partials_only:
             for partial in self.branch.partials:
-                has = [str(ids[p]) for p in emitted if partial in p[0].partials]
-                name = self.names[partial]
-                columns[name] = f"CASE WHEN {NODE} IN ({', '.join(has)}) THEN {name} END"
+                has = [partial in node.partials for node, _ in emitted]
+                if not all(has):
+                    name = self.names[partial]
+                    known = f"get({constant(has, 'array<boolean>')}, {NODE})"
+                    columns[name] = f"CASE WHEN {known} THEN {name} END"
+        if windows == list(range(len(windows))) and all(n == c for n, c in columns.items()):
+            return rows
         return rows.selectExpr(
             *self.events.keys,
             f"get({constant(windows, 'array<int>')}, {NODE}) AS {NODE}",

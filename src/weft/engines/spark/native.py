@@ -119,7 +119,7 @@ class _Compilation:
 
     def compiled(self) -> Compiled:
         sessions = [r for r in self.scope.rolls if isinstance(r.window, SessionWindow)]
-        timed = [r for r in self.scope.rolls if r not in sessions]
+        timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
         parts = []
         if timed:
             parts.append(self._rows(timed, self.events.frame, with_last=False))
@@ -137,7 +137,9 @@ class _Compilation:
 
     def _rows(self, rolls: Sequence[Roll], frame: DataFrame, *, with_last: bool) -> DataFrame:
         branches = self._branches(rolls)
-        flows = [
+        shapes = [s for branch in branches for r in branch.rolls for s in shapes_of(r.window)]
+        apart = len(set(shapes)) < len(shapes)
+        frames = [
             Flow(
                 self.events,
                 frame,
@@ -145,15 +147,13 @@ class _Compilation:
                 self._windows,
                 self._natives,
                 self._names,
-                with_last,
-            )
+                with_last=with_last,
+                own_partials_only=apart,
+            ).rows()
             for branch in branches
         ]
-        frames = [flow.rows() for flow in flows]
-        shapes = [s for branch in branches for r in branch.rolls for s in shapes_of(r.window)]
-        if len(set(shapes)) == len(shapes):
-            return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-        return self._merged(frames)
+        united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+        return self._merged(united) if apart else united
 
     def _branches(self, rolls: Sequence[Roll]) -> list[Branch]:
         """Split by how partials are aggregated, so that what Spark can hash is not sorted."""
@@ -183,9 +183,8 @@ class _Compilation:
         ]
         return [branch for branch in found if branch.rolls]
 
-    def _merged(self, frames: Sequence[DataFrame]) -> DataFrame:
+    def _merged(self, rows: DataFrame) -> DataFrame:
         """Bring together partials of the same window that were computed apart."""
-        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
         by = (*self.events.keys, NODE, START)
         columns = [name for name in rows.columns if name not in by]
         picked = [
