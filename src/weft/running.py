@@ -155,8 +155,12 @@ def _arrow(table: Any) -> pa.Table:
 
 
 def default_engine(kinds: Iterable[str]) -> str:
-    """Choose the engine by the kind of the tables."""
-    return "spark" if "spark" in set(kinds) else "reference"
+    """Choose the engine by the kind of the tables.
+
+    >>> default_engine(["arrow", "pandas"]), default_engine(["arrow", "spark"])
+    ('local', 'spark')
+    """
+    return "spark" if "spark" in set(kinds) else "local"
 
 
 def engine_named(name: str) -> Engine:

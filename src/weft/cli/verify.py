@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "weft verify features.sql --table readings=readings.parquet",
     "weft verify features.sql --table readings=readings.parquet --planner independent",
-    "weft verify features.sql --table readings=readings.parquet --engines reference,local",
+    "weft verify features.sql --table readings=readings.parquet --engines reference,local,spark",
 )
 ORACLE = "reference"
+ENGINES = f"{ORACLE},local"
 
 
 def command(
@@ -34,7 +35,7 @@ def command(
             "alone is compared with the plan, run step by step.",
             show_default=True,
         ),
-    ] = ORACLE,
+    ] = ENGINES,
     planner: Planner = "auto",
 ) -> None:
     """Compare the answers of engines and plans, row by row.
