@@ -71,7 +71,8 @@ def test_nothing_runs_when_the_output_is_refused(tmp_path, statements):
 @pytest.mark.parametrize("planner", ["auto", "independent"])
 def test_verify_compares_the_plan_with_the_reference_engine(tmp_path, statements, planner):
     table = write_table(READINGS, tmp_path / "readings.parquet")
-    shown = invoke("verify", statements, "-t", f"readings={table}", "--planner", planner)
+    words = ("-t", f"readings={table}", "--engines", "reference", "--planner", planner)
+    shown = invoke("verify", statements, *words)
     rows, differences = verify_plan(weft.parse(SQL), {"readings": READINGS}, planner)
     assert (shown, differences) == (f"same: {rows} rows on reference and plan\n", ())
 
