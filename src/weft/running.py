@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from weft.binding import TableColumns
     from weft.compare import Difference
     from weft.engines.base import Engine
+    from weft.engines.measures import Measures
     from weft.plan import Plan
     from weft.statistics import Statistics
     from weft.time import Duration
@@ -78,12 +79,36 @@ def run(
 
     kinds = {name: kind_of(table) for name, table in tables.items()}
     kind: FrameKind = next(iter(kinds.values()), "arrow")
-    chosen = engine_named(engine or default_engine(kinds.values()))
+    chosen = engine_for(tables, engine)
     own = tables_for(chosen, tables)
     results = _run(workload_or_plan, own, chosen, planner, statistics)
-    if chosen.name != "spark" or kind != "spark":
+    if family_of(chosen) != "spark" or kind != "spark":
         results = {name: from_arrow(_arrow(table), kind) for name, table in results.items()}
     return next(iter(results.values())) if len(results) == 1 else results
+
+
+def run_measured(
+    workload_or_plan: Workload | Plan,
+    tables: Mapping[str, Any],
+    engine: str | None = None,
+    *,
+    planner: str = "auto",
+    statistics: Statistics | Mapping[str, Statistics] | None = None,
+) -> tuple[dict[str, pa.Table], Measures]:
+    """Run like `run`, to the end; return Arrow tables by query, and what the run did and took."""
+    from weft.engines.measures import MeasuringEngine
+    from weft.frames import kind_of
+
+    chosen = engine_named(engine or default_engine(map(kind_of, tables.values())))
+    if not isinstance(chosen, MeasuringEngine):
+        raise UnsupportedError(
+            f"the {chosen.name} engine does not tell what a run took",
+            hint="use engine 'local' or 'spark'",
+        )
+    own = tables_for(chosen, tables)
+    plan = _plan_for(workload_or_plan, own, chosen, planner, statistics)
+    results, measures = chosen.run_measured(plan, own)
+    return {name: _arrow(table) for name, table in results.items()}, measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +163,7 @@ def tables_for(engine: Engine, tables: Mapping[str, Any]) -> dict[str, Any]:
     """Hand tables of any library to an engine: DataFrames to Spark, Arrow to the others."""
     from weft.frames import kind_of, to_arrow
 
-    if engine.name != "spark":
+    if family_of(engine) != "spark":
         return {name: to_arrow(table) for name, table in tables.items()}
     from weft.engines.spark.session import current_session, to_spark
 
@@ -163,6 +188,20 @@ def default_engine(kinds: Iterable[str]) -> str:
     return "spark" if "spark" in set(kinds) else "local"
 
 
+def engine_for(tables: Mapping[str, Any], name: str | None = None) -> Engine:
+    """Choose the engine that is named, or fits the tables; streams need an engine for streams."""
+    from weft.frames import kind_of
+
+    chosen = name or default_engine(map(kind_of, tables.values()))
+    streams = any(getattr(table, "isStreaming", False) for table in tables.values())
+    return engine_named("spark-stream" if streams and chosen == "spark" else chosen)
+
+
+def family_of(engine: Engine) -> str:
+    """Name the engine that plans are made for: a stream is planned as a batch of Spark's is."""
+    return engine.name.removesuffix("-stream")
+
+
 def engine_named(name: str) -> Engine:
     """Return an engine by name; its library is loaded only now."""
     if name == "reference":
@@ -177,6 +216,10 @@ def engine_named(name: str) -> Engine:
         from weft.engines.spark.engine import SparkEngine
 
         return SparkEngine()
+    if name == "spark-stream":
+        from weft.engines.spark.streaming.engine import SparkStreamEngine
+
+        return SparkStreamEngine()
     raise QueryError(f"unknown engine {name!r}", hint=f"use one of {', '.join(ENGINES)}")
 
 
@@ -214,14 +257,33 @@ def _run(
     statistics: Statistics | Mapping[str, Statistics] | None = None,
 ) -> dict[str, Any]:
     from weft.engines.reference.engine import ReferenceEngine
+    from weft.planners.portfolio import refuse_joins
+
+    if (
+        isinstance(engine, ReferenceEngine)
+        and isinstance(workload_or_plan, Workload)
+        and planner == "auto"
+    ):
+        workload = bind_tables(workload_or_plan, tables)
+        refuse_joins(workload)
+        return engine.answer(workload, tables)
+    return engine.run(_plan_for(workload_or_plan, tables, engine, planner, statistics), tables)
+
+
+def _plan_for(
+    workload_or_plan: Workload | Plan,
+    tables: Mapping[str, Any],
+    engine: Engine,
+    planner: str,
+    statistics: Statistics | Mapping[str, Statistics] | None,
+) -> Plan:
+    """Bind to the tables and plan, or check the plan that is given; the engine can run it."""
     from weft.plan.validate import validate
     from weft.planners.portfolio import refuse_joins
 
     if isinstance(workload_or_plan, Workload):
         workload = bind_tables(workload_or_plan, tables)
         refuse_joins(workload)
-        if isinstance(engine, ReferenceEngine) and planner == "auto":
-            return engine.answer(workload, tables)
         plan = _plan(workload, tables, engine, planner, statistics)
     else:
         bound = bind_tables(Workload(workload_or_plan.queries), tables)
@@ -234,7 +296,7 @@ def _run(
             f"the {engine.name} engine cannot run this plan: {problems[0].reason}",
             hint="use another engine or another planner",
         )
-    return engine.run(plan, tables)
+    return plan
 
 
 def _plan(
@@ -248,12 +310,12 @@ def _plan(
     from weft.planners.portfolio import PLANNERS, optimize
 
     exact = {name: columns_of_table(table).exact for name, table in tables.items()}
-    plan = optimize(workload, planner, engine.name, statistics, exact_columns=exact)
+    plan = optimize(workload, planner, family_of(engine), statistics, exact_columns=exact)
     if planner != "auto" or not engine.unsupported(plan):
         return plan
     others = [c.planner for c in sorted(plan.candidates, key=lambda c: c.cost)]
     for name in (other for other in others if other in PLANNERS):
-        other = optimize(workload, name, engine.name, statistics, exact_columns=exact)
+        other = optimize(workload, name, family_of(engine), statistics, exact_columns=exact)
         if not engine.unsupported(other):
             return other
     return plan

@@ -1,17 +1,24 @@
 """`weft run`: the rows of a workload over tables in files."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.options import Overwrite, Planner, SqlFile, SqlText, Tables, examples
+from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, Tables, examples
 from weft.cli.verify import compare, conclude
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft import Workload
+    from weft.engines.measures import Measures
 
 EXAMPLES = examples(
     "weft run features.sql --table readings=readings.parquet",
     "weft run features.sql --table readings=sensors/readings --output features.parquet",
     "weft run features.sql --table readings=readings.csv --engine reference --verify --limit 3",
+    "weft run features.sql --table readings=readings.parquet --stats --rate 1000 --keys 50",
     'weft run -e "SELECT device, MIN(temp) AS lo FROM readings GROUP BY device, '
     "window(ts, '20 minutes')\" -t readings=readings.parquet",
 )
@@ -38,6 +45,16 @@ def command(
             "PATH-name.ext each), or to a folder, as name.parquet for each query.",
         ),
     ] = None,
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats",
+            help="Also print the rows of every node of the plan, as expected and as counted, "
+            "and the time, memory and combines of the run.",
+        ),
+    ] = False,
+    rate: Rate = None,
+    keys: Keys = None,
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Also run the reference engine, and compare every row."),
@@ -52,13 +69,14 @@ def command(
 
     Shows the first rows of each query, and writes all of them where --output says.
     """
-    from weft import run
-    from weft.cli.inputs import tables_of, workload_of
+    from weft.cli.inputs import statistics_of, tables_of, workload_of
     from weft.cli.outputs import targets_of
     from weft.cli.screen import say, show_rows, working
+    from weft.cli.stats import show_measures
     from weft.tables import refuse_existing, write_table
 
     workload = workload_of(file, sql)
+    statistics = statistics_of(rate, keys)
     names = [query.name for query in workload]
     targets = {} if output is None else targets_of(output, names)
     for target in targets.values():
@@ -66,14 +84,31 @@ def command(
     with working("reading the tables"):
         tables = tables_of(table or [], workload)
     with working(f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}"):
-        made = run(workload, tables, engine=engine, planner=planner)
+        made, measures = _run(
+            workload, tables, stats, engine=engine, planner=planner, statistics=statistics
+        )
     for at, (name, rows) in enumerate(({names[0]: made} if len(names) == 1 else made).items()):
         if at:
             say()
         show_rows(rows, limit, title=name)
         if name in targets:
             say(f"wrote {write_table(rows, targets[name], overwrite=overwrite)}")
+    if measures is not None:
+        say()
+        show_measures(measures)
     if verify:
         with working("running the reference engine to compare"):
             count, differences = compare(workload, tables, made, "this run")
         conclude(f"{count:,} rows on the reference engine and in this run", differences)
+
+
+def _run(
+    workload: "Workload", tables: "Mapping[str, Any]", stats: bool, **options: Any
+) -> "tuple[Any, Measures | None]":
+    """Run as `weft.run` does, and say what it took if that is wanted."""
+    from weft.running import run, run_measured
+
+    if not stats:
+        return run(workload, tables, **options), None
+    results, measures = run_measured(workload, tables, **options)
+    return (next(iter(results.values())) if len(results) == 1 else results), measures

@@ -100,3 +100,22 @@ def test_one_query_is_compared_as_well():
     assert compare(workload, tables, made, "local") == (made.num_rows, ())
     _, differences = compare(workload, tables, made.slice(1), "local")
     assert len(differences) == 1
+
+
+def test_stats_show_expected_beside_counted_rows(tmp_path, statements):
+    table = write_table(READINGS, tmp_path / "readings.parquet")
+    words = ("-t", f"readings={table}", "-n", 0, "--stats", "--rate", 2, "--keys", 2)
+    shown = [line.split() for line in invoke("run", statements, *words).splitlines()]
+    rows = {" ".join(line[:-2]): line[-1] for line in shown if line}
+    assert rows["s0 SCAN readings by ts"] == "300"
+    assert rows["-> query 'lows' window '1m'"] == "6"
+    totals = dict(line for line in shown if len(line) == 2)
+    assert (totals["events"], totals["scans"], totals["shuffles"]) == ("300", "1", "0")
+    assert float(totals["seconds"]) > 0
+
+
+def test_an_engine_that_does_not_measure_says_so(tmp_path, statements):
+    table = write_table(READINGS, tmp_path / "readings.parquet")
+    words = ("-t", f"readings={table}", "--stats", "--engine", "reference")
+    message = invoke("run", statements, *words, status=2)
+    assert "the reference engine does not tell what a run took" in message

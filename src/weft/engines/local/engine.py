@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from weft.engines.base import Unsupported
 from weft.engines.local.events import read_scan
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.results import Closed, result_table
+from weft.engines.measures import Measures, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
 from weft.errors import InternalError
+from weft.kernels.grouping_dense import extent
 from weft.plan import Emit, Join, Node, Plan, Scan
 from weft.plan.nodes import topological
 
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from weft.engines.local.events import Timed
     from weft.query import Keys
 
 
@@ -36,26 +43,90 @@ class LocalEngine:
 
     def run(self, plan: Plan, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Process every source once, then close all windows."""
-        queries = {query.name: query for query in plan.queries}
-        schemas = {n: result_schema(q, sources[q.source].schema) for n, q in queries.items()}
-        closed: dict[str, list[Closed]] = {name: [] for name in queries}
+        return BatchRun(plan, sources).results()
+
+    def run_measured(
+        self, plan: Plan, sources: Mapping[str, pa.Table]
+    ) -> tuple[dict[str, pa.Table], Measures]:
+        """Run a plan; return the results and what it took."""
+        start = perf_counter()
+        batch = BatchRun(plan, sources, measured=True)
+        results = batch.results()
+        return results, batch.measures(perf_counter() - start)
+
+
+@dataclass(slots=True)
+class BatchRun:
+    """One run of a plan over whole tables."""
+
+    plan: Plan
+    sources: Mapping[str, pa.Table]
+    measured: bool = False
+    scopes: dict[Scan, list[ScopeOperator]] = field(default_factory=dict)
+    closed: dict[str, list[Closed]] = field(default_factory=dict)
+    spans_us: dict[str, int] = field(default_factory=dict)
+
+    def results(self) -> dict[str, pa.Table]:
+        """Read, slice and close everything."""
+        queries = {query.name: query for query in self.plan.queries}
+        schemas = {n: result_schema(q, self.sources[q.source].schema) for n, q in queries.items()}
+        self.closed = {name: [] for name in queries}
+        self.scopes = scopes_of(self.plan)
         operators: dict[str, ScopeOperator] = {}
-        scopes = scopes_of(plan)
-        for scan, operators_of_scan in scopes.items():
-            table = sources[scan.source]
+        for scan, operators_of_scan in self.scopes.items():
+            table = self.sources[scan.source]
             timed = read_scan(scan, table, scan.columns)
+            if self.measured:
+                self._note_span(scan.source, timed)
             for operator in operators_of_scan:
                 operator.process(timed)
                 types = types_of(operator.emits, table.schema)
                 for one in operator.advance(None, types):
-                    closed[one.query].append(one)
+                    self.closed[one.query].append(one)
                 operators.update((emit.query, operator) for emit in operator.emits)
         return {
             name: result_table(
-                schemas[name], labels_of(plan, name), operators[name].codes, closed[name]
+                schemas[name], labels_of(self.plan, name), operators[name].codes, self.closed[name]
             )
             for name in queries
         }
+
+    def _note_span(self, source: str, timed: Timed) -> None:
+        if timed.times_us.size:
+            first, last = extent(timed.times_us)
+            self.spans_us[source] = max(self.spans_us.get(source, 0), last - first)
+
+    def measures(self, seconds: float) -> Measures:
+        """Say what `results` did."""
+        operators = [operator for those in self.scopes.values() for operator in those]
+        return Measures(
+            engine="local",
+            scans=len(self.scopes),
+            shuffles=0,
+            events=sum(operator.events for operator in operators),
+            combines=sum(operator.plan.combines for operator in operators),
+            seconds=seconds,
+            peak_bytes=peak_resident_bytes(),
+            nodes=node_rows(self.plan, self._rows(operators), self.spans_us),
+        )
+
+    def _rows(self, operators: list[ScopeOperator]) -> dict[Node, int]:
+        """Count the rows of every node: of windows handed out, those handed out."""
+        found: dict[Node, int] = {}
+        for operator in operators:
+            found[operator.scan] = max(found.get(operator.scan, 0), operator.events)
+            found.update(operator.plan.rows)
+        places = {
+            name: np.concatenate([np.empty(0, np.int64), *(one.places for one in parts)])
+            for name, parts in self.closed.items()
+        }
+        for name, rows in places.items():
+            emits = [emit for emit in self.plan.emits if emit.query == name]
+            counts = np.bincount(rows, minlength=len(emits)).tolist()
+            for emit, count in zip(emits, counts, strict=True):
+                found[emit] = count
+                found.update(dict.fromkeys(emit.inputs, count))
+        return found
 
 
 def scopes_of(plan: Plan) -> dict[Scan, list[ScopeOperator]]:

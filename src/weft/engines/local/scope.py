@@ -6,6 +6,7 @@ every event into each of its instances, at a fraction of the work.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ class TimedPlan:
     derived: dict[Slice, Slices] = field(default_factory=dict)
     calendars: dict[CalendarWindow, CalendarTable] = field(default_factory=dict)
     combines: int = 0  # rows that were read to be combined
+    rows: Counter[Node] = field(default_factory=Counter)  # that each evaluation of a node gave
 
     @classmethod
     def of(cls, nodes: Iterable[Node], emits: tuple[Emit, ...]) -> TimedPlan:
@@ -110,6 +112,9 @@ class TimedPlan:
         if node not in made:
             made[node] = self._flow(node, kept, made)
             self.combines += sum(len(made[i]) for i in node.inputs if i in made)
+            if isinstance(node, Roll) and node in kept:
+                self.combines += len(kept[node])
+            self.rows[node] += len(made[node])
         return made[node]
 
     def _flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:

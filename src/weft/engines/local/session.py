@@ -10,6 +10,7 @@ import pyarrow as pa
 from weft.engines.local.archive import dump_session, load_session
 from weft.engines.local.engine import scan_below
 from weft.engines.local.stream import Results, SourceStream, instant_of
+from weft.engines.measures import peak_resident_bytes
 from weft.errors import QueryError, UnsupportedError
 from weft.frames import to_arrow
 from weft.plan import Emit, Join, Plan
@@ -34,6 +35,13 @@ class Metrics:
     state_bytes: int
     combines: int  # partials combined, counted as the rows that every step reads
     watermarks_us: Mapping[str, int | None]  # by source
+    seconds: float  # spent in this process on batches and on closing windows
+    peak_bytes: int | None  # the most memory this process had so far; None where not told
+
+    @property
+    def events_per_second(self) -> float:
+        """The throughput of this session while it works."""
+        return self.events / self.seconds if self.seconds > 0 else 0.0
 
 
 class LocalSession:
@@ -135,6 +143,8 @@ class LocalSession:
             state_bytes=sum(operator.nbytes for operator in operators),
             combines=sum(operator.plan.combines for operator in operators),
             watermarks_us={name: s.watermark_us for name, s in self._streams.items()},
+            seconds=sum(stream.seconds for stream in streams),
+            peak_bytes=peak_resident_bytes(),
         )
 
     def _given(self, found: Results) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -46,6 +47,7 @@ class SourceStream:
     labels: dict[str, list[str]] = field(default_factory=dict)
     watermark_us: int | None = None
     timeless: int = 0
+    seconds: float = 0.0  # spent on batches and on closing
 
     @property
     def operators(self) -> list[ScopeOperator]:
@@ -67,6 +69,7 @@ class SourceStream:
 
     @contextmanager
     def _unchanged_by_errors(self) -> Iterator[None]:
+        start = perf_counter()
         before = copy.copy(self)
         before.scopes = {scan: [one.saved() for one in ops] for scan, ops in self.scopes.items()}
         try:
@@ -75,6 +78,7 @@ class SourceStream:
             for each in fields(self):
                 setattr(self, each.name, getattr(before, each.name))
             raise
+        self.seconds += perf_counter() - start
 
     def _latest(self, table: pa.Table) -> int | None:
         """Return the watermark that a batch allows: its latest event less the delay."""

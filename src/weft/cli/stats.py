@@ -1,0 +1,68 @@
+"""What a run did, as tables on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+    from weft.engines.measures import Measures
+
+_MIB = 1 << 20
+
+
+def show_measures(measures: Measures) -> None:
+    """Print the rows of every node, expected beside counted, then the totals of the run."""
+    from weft.cli.screen import say, show
+
+    show(_nodes(measures))
+    say()
+    show(_totals(measures))
+
+
+def _nodes(measures: Measures) -> Table:
+    from rich.text import Text
+
+    layout = _layout(("node", "left"), ("", "left"), ("rows expected", "right"), ("rows", "right"))
+    for node in measures.nodes:
+        expected = "-" if node.estimated is None else f"{node.estimated:,.0f}"
+        actual = "-" if node.actual is None else f"{node.actual:,}"
+        layout.add_row(*map(Text, (node.name, node.what, expected, actual)))
+    return layout
+
+
+def _totals(measures: Measures) -> Table:
+    from rich.text import Text
+
+    layout = _layout(("run", "left"), (measures.engine, "right"))
+    for name, figure in _figures(measures):
+        layout.add_row(Text(name), Text(figure))
+    return layout
+
+
+def _figures(measures: Measures) -> Iterator[tuple[str, str]]:
+    yield "scans", f"{measures.scans:,}"
+    yield "shuffles", f"{measures.shuffles:,}"
+    yield "events", f"{measures.events:,}"
+    if measures.combines is not None:
+        yield "combines", f"{measures.combines:,}"
+    yield "seconds", f"{measures.seconds:.3f}"
+    yield "events per second", f"{measures.events_per_second:,.0f}"
+    if measures.peak_bytes is not None:
+        yield "peak memory", f"{measures.peak_bytes / _MIB:,.0f} MiB"
+
+
+def _layout(*columns: tuple[str, str]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    layout = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name, side in columns:
+        layout.add_column(
+            Text(name), justify="right" if side == "right" else "left", overflow="fold"
+        )
+    return layout
