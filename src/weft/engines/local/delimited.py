@@ -111,24 +111,40 @@ class Delimited:
 
     def advance(self, watermark_us: int | None) -> Flow | None:
         """Return the instances that closed; None as watermark closes all. No event, no answer."""
-        parts = ([self.kept] if self.kept is not None else []) + self.waiting
+        ready, ahead = _parted(self.waiting, watermark_us)
+        parts = ([self.kept] if self.kept is not None else []) + ready
         if not parts:
             return None
         rows = joined(parts)
         before = 0 if self.kept is None else len(self.kept)
-        ready = np.ones(len(rows), np.bool_)
-        if watermark_us is not None:
-            ready = rows.times_us < watermark_us
-        order = np.flatnonzero(ready)
-        order = order[np.lexsort((rows.times_us[order], rows.keys[order]))]
+        order = np.lexsort((rows.times_us, rows.keys))
         behind = rows.take(order)
         events = SortedEvents(behind.keys, behind.times_us, behind.marks, order >= before)
         found = self.discretizer.find(events, watermark_us)
-        kept = np.flatnonzero(found.keep)
-        self.kept = behind.take(kept) if kept.size else None
-        ahead = np.flatnonzero(~ready)
-        self.waiting = [rows.take(ahead)] if ahead.size else []
+        self.waiting = ahead
+        kept = np.flatnonzero(found.keep & (watermark_us is not None))
+        if ready or kept.size < before:  # rows that stay as they are stay the same object
+            self.kept = behind.take(kept) if kept.size else None
         partials = {
             p: held.over_ranges(found.first, found.stop) for p, held in behind.partials.items()
         }
         return Flow(behind.keys[found.first], found.starts_us, found.ends_us, partials)
+
+
+def _parted(
+    batches: Sequence[EventRows], watermark_us: int | None
+) -> tuple[list[EventRows], list[EventRows]]:
+    """Part batches into the events behind the watermark and those ahead of it."""
+    if watermark_us is None:
+        return list(batches), []
+    behind, ahead = [], []
+    for rows in batches:
+        passed = rows.times_us < watermark_us
+        if passed.all():
+            behind.append(rows)
+        elif not passed.any():
+            ahead.append(rows)
+        else:
+            behind.append(rows.take(np.flatnonzero(passed)))
+            ahead.append(rows.take(np.flatnonzero(~passed)))
+    return behind, ahead

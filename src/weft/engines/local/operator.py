@@ -2,7 +2,8 @@
 
 `process` takes a batch, `advance` moves the watermark and returns what closed. A batch run is one
 `process` and an `advance` to the end of time; a stream, and a Spark executor, call both as often
-as they like.
+as they like. `changes` tells a host which named chunks of the state are new since it last asked,
+and `restored` makes the operator again from all chunks.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,14 +19,18 @@ from weft.engines.local.delimited import Delimited
 from weft.engines.local.emitting import Closing, Types
 from weft.engines.local.events import Timed, events_of
 from weft.engines.local.flows import Flow, merged, slice_batch
+from weft.engines.local.journal import Journal, StateChanges
 from weft.engines.local.keys import KeyCodes
 from weft.engines.local.lateness import closed_for, oldest_open
 from weft.engines.local.scope import Timed as TIMED
 from weft.engines.local.scope import TimedPlan, is_timed
+from weft.engines.local.snapshot import restore
 from weft.plan import Roll
 from weft.window import CalendarWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weft.aggregates import Partial
     from weft.engines.local.calendar import CalendarTable
     from weft.engines.local.results import Closed
@@ -52,6 +57,7 @@ class ScopeOperator:
     watermark_us: int | None = None
     late: int = 0
     events: int = 0
+    journal: Journal | None = None  # None until a host asks for changes
 
     @classmethod
     def of(
@@ -64,6 +70,48 @@ class ScopeOperator:
                 wanted.setdefault(node.window, {}).update(dict.fromkeys(node.partials))
         delimited = {w: Delimited(w, tuple(partials)) for w, partials in wanted.items()}
         return cls(scan, keys, emits, TimedPlan.of(nodes, emits), delimited, KeyCodes(len(keys)))
+
+    @classmethod
+    def restored(
+        cls,
+        scan: Scan,
+        keys: Keys,
+        nodes: tuple[Node, ...],
+        emits: tuple[Emit, ...],
+        chunks: Mapping[str, bytes],
+    ) -> ScopeOperator:
+        """Make the operator again whose `changes` were applied to `chunks`; it goes on from there.
+
+        Its next `changes` are those since these chunks.
+        """
+        operator = cls.of(scan, keys, nodes, emits)
+        restore(operator, chunks)
+        operator.journal = Journal.agreed(operator, chunks)
+        return operator
+
+    def changes(self) -> StateChanges:
+        """Return the chunks that are new or gone since the last call; at first, all of them."""
+        if self.journal is None:
+            self.journal = Journal()
+        return self.journal.changes(self)
+
+    def counters(self) -> dict[str, int | None]:
+        """Return the watermark and what was counted."""
+        return {
+            "watermark_us": self.watermark_us,
+            "late": self.late,
+            "events": self.events,
+            "combines": self.plan.combines,
+        }
+
+    def take_counters(self, told: Mapping[str, Any]) -> None:
+        """Take back what `counters` gave."""
+        self.watermark_us, self.late, self.events = (
+            told["watermark_us"],
+            told["late"],
+            told["events"],
+        )
+        self.plan.combines = told["combines"]
 
     @property
     def nbytes(self) -> int:
@@ -92,6 +140,8 @@ class ScopeOperator:
             rows = {window: one.rows_of(events) for window, one in self.delimited.items()}
             for node, flow in sliced.items():
                 self.runs.setdefault(node, []).append(flow)
+                if self.journal is not None:
+                    self.journal.touch(node, flow.starts_us)
             for window, part in rows.items():
                 self.delimited[window].waiting.append(part)
             self.events += len(events)
@@ -102,6 +152,7 @@ class ScopeOperator:
         kept = copy.copy(self)
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
         kept.delimited = {window: one.saved() for window, one in self.delimited.items()}
+        kept.journal = None if self.journal is None else self.journal.saved()
         return kept
 
     def _late(self, timed: Timed) -> Bools | None:
@@ -147,5 +198,7 @@ class ScopeOperator:
             oldest = min(oldest_open(w, self._calendar(w), watermark_us) for w in base.windows)
             (flow,) = self.runs[node]
             needed = flow.starts_us >= oldest
+            if self.journal is not None:
+                self.journal.forgotten[node] = oldest
             if not needed.all():
                 self.runs[node] = [flow.take(np.flatnonzero(needed))]
