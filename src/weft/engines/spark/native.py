@@ -51,7 +51,7 @@ class NativeStrategy:
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
         """Windows that events delimit one by one, except sessions, and aggregates of your own."""
-        found = [Unsupported(node, why) for node in scope.nodes for why in _problems(node)]
+        found = [Unsupported(node, why) for node in scope.nodes for why in problems_of(node)]
         return tuple(found)
 
     def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
@@ -63,7 +63,8 @@ class NativeStrategy:
         return _Compilation(scope, events).compiled()
 
 
-def _problems(node: Node) -> list[str]:
+def problems_of(node: Node) -> list[str]:
+    """Say what of a node Catalyst has no expressions for; nothing where it has."""
     found = []
     if isinstance(node, Roll):
         if isinstance(node.window, CountingWindow | PunctuatedWindow | MeasuredWindow | UserWindow):

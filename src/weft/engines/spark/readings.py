@@ -109,7 +109,7 @@ def special_start(place: Place, feeder: Node, nodes: Iterable[Node]) -> str | No
     if isinstance(feeder, Roll):
         return None
     if isinstance(node, Slice):
-        ends = _ends_read_open(node, nodes) if node.edges.slicing == "begins" else ()
+        ends = ends_read_open(node, nodes) if node.edges.slicing == "begins" else ()
         if len(node.edges.classes) == 1 and not node.edges.windows and not ends:
             return None
         return slice_start(START, node.edges, ends)
@@ -118,7 +118,7 @@ def special_start(place: Place, feeder: Node, nodes: Iterable[Node]) -> str | No
     return session_column(shape) if isinstance(shape, SessionWindow) else None
 
 
-def _ends_read_open(node: Slice, nodes: Iterable[Node]) -> tuple[PeriodicWindow, ...]:
+def ends_read_open(node: Slice, nodes: Iterable[Node]) -> tuple[PeriodicWindow, ...]:
     """Windows that end inside a begins-only slice: in batch nothing is open, so they cut too."""
     below: set[Node] = {node}
     found: dict[PeriodicWindow, None] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft.cost.edges import edge_rate
 from weft.engines.spark.fan_out import constant
-from weft.engines.spark.times import calendar_start, floor_to
+from weft.engines.spark.times import calendar_end, calendar_start, floor_to
 from weft.window import CalendarWindow, EdgeClass, Edges, PeriodicWindow
 
 if TYPE_CHECKING:
@@ -27,12 +27,29 @@ def slice_start(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = (
     Slices may come out finer than the plan's where that takes less work per event. `open_ends`
     are windows read from begins-only slices: in batch nothing is open, so their ends cut too.
     """
-    ends = {((w.offset_us + w.range_us) % w.slide_us, w.slide_us) for w in open_ends}
-    classes = tuple(dict.fromkeys((*edges.classes, *sorted(ends))))
+    classes = _classes(edges, open_ends)
     starts = [calendar_start(w, time) for w in edges.windows if isinstance(w, CalendarWindow)]
     if classes:
         starts.append(_periodic_start(time, classes))
     return starts[0] if len(starts) == 1 else f"greatest({', '.join(starts)})"
+
+
+def slice_end(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = ()) -> str:
+    """Return where the slice of a time ends, as `slice_start` cuts it."""
+    classes = _classes(edges, open_ends)
+    ends = [
+        calendar_end(w, calendar_start(w, time))
+        for w in edges.windows
+        if isinstance(w, CalendarWindow)
+    ]
+    if classes:
+        ends.append(_periodic_end(time, classes))
+    return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
+
+
+def _classes(edges: Edges, open_ends: Iterable[PeriodicWindow]) -> tuple[EdgeClass, ...]:
+    ends = {((w.offset_us + w.range_us) % w.slide_us, w.slide_us) for w in open_ends}
+    return tuple(dict.fromkeys((*edges.classes, *sorted(ends))))
 
 
 def _periodic_start(time: str, classes: tuple[EdgeClass, ...]) -> str:
@@ -44,6 +61,17 @@ def _periodic_start(time: str, classes: tuple[EdgeClass, ...]) -> str:
         return _looked_up(time, classes, first, size, period)
     starts = [floor_to(time, residue, modulus) for residue, modulus in classes]
     return f"greatest({', '.join(starts)})"
+
+
+def _periodic_end(time: str, classes: tuple[EdgeClass, ...]) -> str:
+    first, size = pane_of(classes)
+    if len(classes) == 1 or _panes_suffice(classes, size):
+        return f"{floor_to(time, first, size)} + {size}L"
+    period = lcm(*(modulus for _, modulus in classes))
+    if period // size <= _LARGEST_TABLE:
+        return _looked_up(time, classes, first, size, period, after=True)
+    ends = [f"{floor_to(time, residue, modulus)} + {modulus}L" for residue, modulus in classes]
+    return f"least({', '.join(ends)})"
 
 
 def pane_of(classes: Iterable[EdgeClass]) -> EdgeClass:
@@ -63,10 +91,17 @@ def _panes_suffice(classes: tuple[EdgeClass, ...], size: int) -> bool:
 
 
 def _looked_up(
-    time: str, classes: tuple[EdgeClass, ...], first: int, size: int, period: int
+    time: str,
+    classes: tuple[EdgeClass, ...],
+    first: int,
+    size: int,
+    period: int,
+    *,
+    after: bool = False,
 ) -> str:
     """Look the edge up in a table of one period: `floor(t / L) * L + table[(t mod L) div g]`."""
-    table = [edge_before(position, classes) for position in range(first, first + period, size)]
+    edge = edge_after if after else edge_before
+    table = [edge(position, classes) for position in range(first, first + period, size)]
     position = f"{time} - {first}L" if first else time
     within = f"pmod({position}, {period}L)"
     starts = constant([start - first for start in table], "array<bigint>")
@@ -82,3 +117,12 @@ def edge_before(position: int, classes: Iterable[EdgeClass]) -> int:
     4
     """
     return max(position - (position - residue) % modulus for residue, modulus in classes)
+
+
+def edge_after(position: int, classes: Iterable[EdgeClass]) -> int:
+    """Return the first edge after a position.
+
+    >>> edge_after(7, [(0, 4), (2, 5)]), edge_after(8, [(0, 4), (2, 5)])
+    (8, 12)
+    """
+    return min(position - (position - residue) % modulus + modulus for residue, modulus in classes)

@@ -1,0 +1,107 @@
+"""Streams of parquet files, one file a micro-batch, and what came out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from weft.engines.spark.session import local_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+S = 1_000_000
+START_US = 1_700_000_000 * S
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    return local_session(2, {"spark.sql.shuffle.partitions": "2"})
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The rows of a stream that has ended, and its progress reports."""
+
+    rows: pa.Table
+    progress: list[Any]
+
+    @property
+    def input_rows(self) -> int:
+        return sum(p.numInputRows for p in self.progress)
+
+    @property
+    def state_operators(self) -> int:
+        return max(len(p.stateOperators) for p in self.progress)
+
+
+@dataclass
+class Streams:
+    """A directory of files to be read as a stream, and the place for all that a test writes."""
+
+    spark: SparkSession
+    place: Path
+    events: pa.Table | None = None
+
+    def write(self, table: pa.Table, files: int, name: str = "in", disorder_s: int = 5) -> None:
+        """Cut a table into files, in the order of times that are late by up to `disorder_s`."""
+        random = np.random.default_rng(7)
+        late = random.integers(0, disorder_s * S + 1, table.num_rows)
+        table = table.take(pa.array(np.argsort(table["ts"].cast(pa.int64()).to_numpy() + late)))
+        (self.place / name).mkdir()
+        size = -(-table.num_rows // files)
+        for at in range(files):
+            path = self.place / name / f"{at:04}.parquet"
+            pq.write_table(table.slice(at * size, size), path)
+        self.events = table
+
+    def read(self, name: str = "in", files_per_batch: int = 1) -> DataFrame:
+        """Return the files as a stream."""
+        path = str(self.place / name)
+        reader = self.spark.readStream.schema(self.spark.read.parquet(path).schema)
+        return reader.option("maxFilesPerTrigger", files_per_batch).parquet(path)
+
+    def ran(self, frame: DataFrame, mode: str = "append", checkpoint: str = "checkpoint") -> Ran:
+        """Run a streaming DataFrame over all that is there, and return its rows."""
+        collected: list[pa.Table] = []
+        query = (
+            frame.writeStream.outputMode(mode)
+            .foreachBatch(lambda batch, _: collected.append(batch.toArrow()))
+            .option("checkpointLocation", str(self.place / checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return Ran(pa.concat_tables(collected), list(query.recentProgress))
+
+    def closed(self, table: pa.Table, delay_us: int) -> pa.Table:
+        """Keep the rows of windows that the last watermark, in milliseconds, has passed."""
+        assert self.events is not None
+        watermark_us = pc.max(self.events["ts"]).value // 1000 * 1000 - delay_us
+        return table.filter(pc.less_equal(table["window_end"].cast(pa.int64()), watermark_us))
+
+
+@pytest.fixture
+def streams(spark: SparkSession, tmp_path: Path) -> Streams:
+    return Streams(spark, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def readings() -> pa.Table:
+    random, rows = np.random.default_rng(1), 600
+    times = START_US + random.integers(0, 600 * S, rows)
+    return pa.table(
+        {
+            "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
+            "k": pa.array(random.integers(0, 3, rows)),
+            "v": pa.array(random.normal(20, 5, rows)),
+        }
+    )
