@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.errors import QueryError, suggest
 from weft.expression import tree
@@ -40,14 +40,26 @@ def bind(workload: Workload, tables: Mapping[str, TableColumns]) -> Workload:
 
 
 def _with_time(query: AnyQuery, tables: Mapping[str, TableColumns]) -> AnyQuery:
-    if isinstance(query, JoinQuery) or query.time is not None:
+    if isinstance(query, JoinQuery):
+        inputs = tuple(
+            replace(i, time=_only_time(query.name, i.source, tables))
+            if i.window is not None and i.time is None
+            else i
+            for i in query.inputs
+        )
+        return replace(query, inputs=inputs)
+    if query.time is not None:
         return query
-    stamps = tables[query.source].timestamps
+    return query.with_time(_only_time(query.name, query.source, tables))
+
+
+def _only_time(query: str, source: str, tables: Mapping[str, TableColumns]) -> str:
+    stamps = tables[source].timestamps
     if len(stamps) == 1:
-        return query.with_time(stamps[0])
+        return stamps[0]
     found = ", ".join(stamps)
     raise QueryError(
-        f"query {query.name!r} does not say which column of {query.source!r} is the event time, "
+        f"query {query!r} does not say which column of {source!r} is the event time, "
         + (f"and there are several timestamps: {found}" if found else "and none is a timestamp"),
         hint="name it: time='...' in Python, TIMESTAMP BY ... in SQL",
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft.aggregates import AggregateCall
-    from weft.query import Query
+    from weft.query import AnyQuery
 
 # Doubles may differ in their last bits, because sums are taken in another order.
 RELATIVE_ERROR = 1e-9
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 def first_difference(
-    query: Query, got: pa.Table, wanted: pa.Table, engine: str
+    query: AnyQuery, got: pa.Table, wanted: pa.Table, engine: str
 ) -> Difference | None:
     """Return the first difference between two results of a query, rows in any order, or None.
 
@@ -134,12 +134,14 @@ def _mask(values: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(filled.to_numpy(zero_copy_only=False), bool)
 
 
-def _place(query: Query, table: pa.Table, at: int) -> tuple[str, tuple[Any, ...]]:
+def _place(query: AnyQuery, table: pa.Table, at: int) -> tuple[str, tuple[Any, ...]]:
     label, start, end = (table[name][at].as_py() for name in query.window_columns)
     return f"{label} [{start}, {end})", tuple(table[name][at].as_py() for name, _ in query.keys)
 
 
-def _missing_row(query: Query, got: pa.Table, wanted: pa.Table, at: int, engine: str) -> Difference:
+def _missing_row(
+    query: AnyQuery, got: pa.Table, wanted: pa.Table, at: int, engine: str
+) -> Difference:
     """Name the row that only one side has; both are sorted, so it is the lesser of the two."""
     sides: Mapping[bool, pa.Table] = {True: got, False: wanted}
     only_got = at >= wanted.num_rows

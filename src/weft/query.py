@@ -204,6 +204,18 @@ class JoinQuery:
             raise QueryError(
                 f"join {self.name!r} asks for no aggregate", hint="add one, such as COUNT(*)"
             )
+        if not any(isinstance(i.window, PeriodicWindow) for i in self.inputs):
+            raise QueryError(
+                f"no stream of join {self.name!r} has a window that moves, so there is no time "
+                "at which it has a result",
+                hint="give one stream a slide: [RANGE 1 HOUR SLIDE 5 MINUTES]",
+            )
+
+    @property
+    def label(self) -> str:
+        """The name of the windows in results: what they are, each once."""
+        windows = (i.window for i in self.inputs if i.window is not None)
+        return ", ".join(dict.fromkeys(map(str, windows)))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weft.engines.base import Engine
     from weft.engines.measures import Measures
     from weft.plan import Plan
+    from weft.query import AnyQuery
     from weft.statistics import Statistics
     from weft.time import Duration
     from weft.window import Window
@@ -145,7 +146,6 @@ def verify(
         first_difference(query, results[query.name], wanted[1][query.name], name)
         for name, results in others
         for query in bound
-        if isinstance(query, Query)
     ]
     rows = sum(table.num_rows for table in wanted[1].values())
     return Report(tuple(engines), rows, tuple(d for d in differences if d is not None))
@@ -257,16 +257,13 @@ def _run(
     statistics: Statistics | Mapping[str, Statistics] | None = None,
 ) -> dict[str, Any]:
     from weft.engines.reference.engine import ReferenceEngine
-    from weft.planners.portfolio import refuse_joins
 
     if (
         isinstance(engine, ReferenceEngine)
         and isinstance(workload_or_plan, Workload)
         and planner == "auto"
     ):
-        workload = bind_tables(workload_or_plan, tables)
-        refuse_joins(workload)
-        return engine.answer(workload, tables)
+        return engine.answer(bind_tables(workload_or_plan, tables), tables)
     return engine.run(_plan_for(workload_or_plan, tables, engine, planner, statistics), tables)
 
 
@@ -279,16 +276,20 @@ def _plan_for(
 ) -> Plan:
     """Bind to the tables and plan, or check the plan that is given; the engine can run it."""
     from weft.plan.validate import validate
-    from weft.planners.portfolio import refuse_joins
 
     if isinstance(workload_or_plan, Workload):
         workload = bind_tables(workload_or_plan, tables)
-        refuse_joins(workload)
         plan = _plan(workload, tables, engine, planner, statistics)
     else:
-        bound = bind_tables(Workload(workload_or_plan.queries), tables)
-        times = {q.source: q.time for q in bound if isinstance(q, Query) and q.time is not None}
-        plan = workload_or_plan.with_times(times)
+        asked: tuple[AnyQuery, ...] = (*workload_or_plan.queries, *workload_or_plan.joins)
+        read = [
+            source
+            for query in bind_tables(Workload(asked), tables)
+            for source in ((query,) if isinstance(query, Query) else query.inputs)
+        ]
+        plan = workload_or_plan.with_times(
+            {source.source: source.time for source in read if source.time is not None}
+        )
         validate(plan.nodes)  # it may come from a file, or from a planner that is not ours
     problems = engine.unsupported(plan)
     if problems:

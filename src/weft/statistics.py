@@ -27,6 +27,7 @@ class Statistics:
     keys: int | None = None  # distinct keys
     key_skew: float = 0.0  # share of events of the most frequent key, beyond its fair share
     lateness_us: tuple[int, int, int] = (0, 0, 0)  # median, 99 % and greatest lateness
+    join_values: int = 0  # distinct values of what it is joined on; 0: as many as keys
 
     def __post_init__(self) -> None:
         number = isinstance(self.rate, int | float) and not isinstance(self.rate, bool)

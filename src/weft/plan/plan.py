@@ -16,6 +16,7 @@ from weft.statistics import Statistics
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from weft.query import JoinQuery
     from weft.window import Window
 
 ENGINES = ("spark", "local", "reference")
@@ -84,6 +85,13 @@ class Plan:
                 windows.setdefault(emit.query, {})[emit.label] = roll.window
                 first.setdefault(emit.query, emit)
         return tuple(_query(emit, windows[name]) for name, emit in first.items())
+
+    @cached_property
+    def joins(self) -> tuple[JoinQuery, ...]:
+        """The joins that the plan answers."""
+        from weft.plan.joins import join_query
+
+        return tuple(join_query(e) for e in self.emits if isinstance(e.inputs[0], Join))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -230,7 +230,9 @@ def unshared_cost(plan: Plan) -> float | None:
     """Return what the same results cost when every window reads the events alone, if known."""
     for candidate in plan.candidates:
         if candidate.planner == "independent":
-            return candidate.cost if isfinite(candidate.cost) else None
+            joins = zip(plan.nodes, plan.node_costs, strict=True)
+            cost = candidate.cost + sum(cost for node, cost in joins if isinstance(node, Join))
+            return cost if isfinite(cost) else None
     return None
 
 

@@ -18,8 +18,10 @@ def validate(nodes: tuple[Node, ...]) -> None:
         _require(all(i in seen for i in node.inputs), "inputs-come-first", node)
         _require(node not in seen, "each-node-once", node)
         match node:
-            case Scan() | Join():
+            case Scan():
                 pass
+            case Join():
+                _check_join(node)
             case Slice():
                 _check_slice(node)
             case Roll():
@@ -102,6 +104,16 @@ def _check_stair(node: Roll) -> None:
         and cuts_begin(slices.edges, inner.window)
     )
     _require(legal, "stair-encloses-its-step", node)
+
+
+def _check_join(node: Join) -> None:
+    counts = Partial("count_rows", ())
+    for side in node.sides:
+        _require(counts in side.partials, "early-inputs-carry-counts", node)
+    own = {(p.kind, len(p.args)) for side in node.sides for p in side.partials}
+    needed = {(p.kind, len(p.args)) for p in node.partials}
+    _require(needed <= own, "results-have-their-partials", node)
+    _require(bool(node.on), "inputs-are-tied", node)
 
 
 def _check_emit(node: Emit) -> None:

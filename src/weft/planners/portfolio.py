@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 
 from weft.cost.model import RateModel, coefficients_of
 from weft.cost.paper import PaperModel
-from weft.errors import InternalError, QueryError, UnsupportedError
+from weft.errors import InternalError, QueryError
 from weft.plan import ENGINES, FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
 from weft.planners import factor, independent, slicing, subsume, triweave, weave
 from weft.planners.base import Context, NoProposal, Planner, Proposal
+from weft.planners.joins import PlannedJoin, is_placement, join_candidates, plan_joins
 from weft.planners.shares import shares_of
-from weft.query import JoinQuery, Workload
+from weft.query import Workload
 from weft.statistics import Statistics
 from weft.techniques import TECHNIQUES
 
 if TYPE_CHECKING:
+    from weft.cost.joins import SideLoad
     from weft.plan import Node
 
 # In order of preference between plans of equal cost: the simpler one first.
@@ -34,6 +36,7 @@ PLANNERS: dict[str, Planner] = {
 # Planners whose papers count operations per second, not per common period.
 _BY_RATE = frozenset({"weave", "triweave", "subsume", "slice"})
 MIXED = "mixed"
+_ROUNDING = 1 + 1e-12  # costs that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,43 +63,53 @@ def optimize(
     *,
     exact_columns: Mapping[str, frozenset[str]] | None = None,
     techniques: Sequence[str] | None = None,
+    join_loads: Mapping[str, tuple[SideLoad, ...]] | None = None,
 ) -> Plan:
     """Plan a workload: the cheapest plan of all planners, or the plan of the one named.
+
+    A join has a plan for every set of inputs that may be aggregated early, by the names LAP, EAP10
+    and so on, which `planner` takes too; `join_loads` tells what the inputs of a join bring.
 
     `statistics` may differ per source. `exact_columns` names, per source, the columns that hold
     integers or decimals; it is filled in from the tables when a workload is run. `techniques`
     restricts planners that choose a final technique to the ones named.
     """
     _check_names(workload, planner, engine, model, techniques)
+    _check_statistics(workload, statistics)
     scopes = scopes_of(workload, exact_columns)
-    names = tuple(PLANNERS) if planner == "auto" else (planner,)
+    joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {})
+    names = (planner,) if planner in PLANNERS else tuple(PLANNERS)
     allowed = None if techniques is None else frozenset(techniques)
     contexts = [
-        replace(_context(scope, scopes, planner, engine, statistics, model), techniques=allowed)
-        for scope in scopes
+        replace(_context(s, scopes, planner, engine, statistics, model, joins), techniques=allowed)
+        for s in scopes
     ]
     trials = [
         _trials(scope, context, names) for scope, context in zip(scopes, contexts, strict=True)
     ]
     chosen = _choose(names, trials)
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
+    emits += tuple(join.emit for join in joins)
     nodes = topological(_in_query_order(emits, workload))
-    prices = {n: c for t in chosen for n, c in zip(t.nodes, t.costs, strict=True)}
+    prices = {n: c for join in joins for n, c in join.node_costs().items()}
+    prices |= {n: c for t in chosen for n, c in zip(t.nodes, t.costs, strict=True)}
     costs = tuple(prices[node] for node in nodes)
     reasons = {key: why for trial in chosen for key, why in _reasons(trial.proposal)}
-    candidates = _candidates(names, trials, chosen)
+    candidates = _candidates(names, trials, chosen) if scopes else ()
+    known = contexts[0] if contexts else _join_context(workload, engine, statistics, model)
     return Plan(
         nodes=nodes,
-        planner=_name_of(chosen),
+        planner=_name_of([*chosen, *joins]),
         engine=engine,
-        model=contexts[0].model.name,
-        unit=contexts[0].model.unit,
+        model=known.model.name,
+        unit=known.model.unit,
         node_costs=costs,
-        candidates=candidates,
-        statistics=contexts[0].statistics,
+        candidates=candidates + join_candidates(joins, alone=len(workload) == 1),
+        statistics=known.statistics,
         shares=shares_of(nodes, costs, scopes, [c.model for c in contexts], reasons),
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
-        + _statistics_notes(scopes, contexts),
+        + _statistics_notes(scopes, contexts)
+        + tuple(join.note for join in joins),
     )
 
 
@@ -115,7 +128,8 @@ def _check_names(
     model: str | None,
     techniques: Sequence[str] | None,
 ) -> None:
-    if planner != "auto" and planner not in PLANNERS:
+    _check_workload(workload)
+    if planner != "auto" and planner not in PLANNERS and not is_placement(planner, workload):
         raise QueryError(
             f"unknown planner {planner!r}", hint=f"use one of auto, {', '.join(PLANNERS)}"
         )
@@ -130,24 +144,15 @@ def _check_names(
             raise QueryError(
                 f"unknown technique {name!r}", hint=f"use one of {FOLD}, {', '.join(TECHNIQUES)}"
             )
+
+
+def _check_workload(workload: Workload) -> None:
     if not isinstance(workload, Workload):
         raise QueryError(
             f"cannot plan a {type(workload).__name__}", hint="put queries in weft.Workload([...])"
         )
     if not len(workload):
         raise QueryError("the workload has no query", hint="add one with workload.add(query)")
-    refuse_joins(workload)
-
-
-def refuse_joins(workload: Workload) -> None:
-    """Say which query is a join: they are read and bound, and nothing plans or runs them yet."""
-    for query in workload:
-        if isinstance(query, JoinQuery):
-            raise UnsupportedError(
-                f"query {query.name!r} joins {len(query.inputs)} sources, and joins are not "
-                "planned yet",
-                hint="aggregate each source in a query of its own",
-            )
 
 
 def _context(
@@ -157,21 +162,45 @@ def _context(
     engine: str,
     statistics: Statistics | Mapping[str, Statistics] | None,
     model: str | None,
+    joins: Sequence[PlannedJoin],
 ) -> Context:
-    if isinstance(statistics, Mapping):
-        unknown = statistics.keys() - {s.scan.source for s in scopes}
-        if unknown:
-            raise QueryError(
-                f"statistics name {', '.join(sorted(unknown))}, which no query reads",
-                hint=f"the sources are {', '.join(dict.fromkeys(s.scan.source for s in scopes))}",
-            )
-        statistics = statistics.get(scope.scan.source)
-    known = statistics or Statistics()
+    known = _statistics_of(scope.scan.source, statistics)
     if model == "paper":
         windows = [w for s in scopes for w in s.windows]
-        paper = PaperModel.of(known, windows, per_second=planner in _BY_RATE)
-        return Context(known, paper)
+        per_second = planner in _BY_RATE or bool(joins)
+        return Context(known, PaperModel.of(known, windows, per_second=per_second))
     return Context(known, RateModel(coefficients_of(engine), known))
+
+
+def _join_context(
+    workload: Workload,
+    engine: str,
+    statistics: Statistics | Mapping[str, Statistics] | None,
+    model: str | None,
+) -> Context:
+    """What a plan of joins alone says of its costs; joins price themselves."""
+    known = _statistics_of(workload.sources[0], statistics)
+    if model == "paper":
+        return Context(known, PaperModel.of(known, (), per_second=True))
+    return Context(known, RateModel(coefficients_of(engine), known))
+
+
+def _statistics_of(
+    source: str, statistics: Statistics | Mapping[str, Statistics] | None
+) -> Statistics:
+    known = statistics.get(source) if isinstance(statistics, Mapping) else statistics
+    return known or Statistics()
+
+
+def _check_statistics(
+    workload: Workload, statistics: Statistics | Mapping[str, Statistics] | None
+) -> None:
+    unknown = statistics.keys() - {*workload.sources} if isinstance(statistics, Mapping) else ()
+    if unknown:
+        raise QueryError(
+            f"statistics name {', '.join(sorted(unknown))}, which no query reads",
+            hint=f"the sources are {', '.join(workload.sources)}",
+        )
 
 
 def _trials(scope: Scope, context: Context, names: Sequence[str]) -> dict[str, _Trial]:
@@ -202,7 +231,7 @@ def _choose(names: Sequence[str], trials: Sequence[dict[str, _Trial]]) -> list[_
     total = sum(trial.cost for trial in cheapest)
     for name in names:
         alike = [trial[name] for trial in trials]
-        if sum(trial.cost for trial in alike) <= total:
+        if sum(trial.cost for trial in alike) <= total * _ROUNDING:
             return alike
     return cheapest
 
@@ -221,7 +250,7 @@ def _reasons(proposal: Proposal) -> list[tuple[tuple[str, str], str]]:
     ]
 
 
-def _name_of(chosen: Sequence[_Trial]) -> str:
+def _name_of(chosen: Sequence[_Trial | PlannedJoin]) -> str:
     names = {trial.planner for trial in chosen}
     return names.pop() if len(names) == 1 else MIXED
 
@@ -249,7 +278,7 @@ def _verdict(name: str, tried: Sequence[_Trial], cost: float, winner: str, best:
         return "chosen"
     if all(trial.refusal for trial in tried):
         return f"no plan of its own: {'; '.join(refusals)}"
-    if cost == best:
+    if best / _ROUNDING <= cost <= best * _ROUNDING:
         return "the same cost"
     if best < cost < 1.01 * best:
         return f"{100 * (cost / best - 1):.2g} % more than the chosen plan"

@@ -12,10 +12,10 @@ from weft.compare import first_difference
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from weft.query import Query
+    from weft.query import AnyQuery
 
 
-def assert_same_rows(query: Query, got: pa.Table, wanted: pa.Table, engine: str = "got") -> None:
+def assert_same_rows(query: AnyQuery, got: pa.Table, wanted: pa.Table, engine: str = "got") -> None:
     """Fail with the first differing row unless both tables hold the same results of the query."""
     difference = first_difference(query, got, wanted, engine)
     if difference is not None:

@@ -11,7 +11,7 @@ import pytest
 
 from weft.aggregates import AggregateCall, Partial
 from weft.errors import InternalError
-from weft.plan import FOLD, PICK, STAIR, Emit, Node, Roll, Scan, Slice
+from weft.plan import FOLD, PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
 from weft.plan import validate as validate_module
 from weft.plan.nodes import topological
 from weft.plan.validate import cuts, cuts_begin, encloses, validate
@@ -54,6 +54,13 @@ def roll(
     partials: tuple[Partial, ...] = MIN,
 ) -> Roll:
     return Roll(inputs or (SCAN,), window, technique, keys, partials)
+
+
+def joined(
+    partials: tuple[Partial, ...], on: tuple[tuple[str, str], ...] = (("a.k", "b.k"),)
+) -> tuple[Node, ...]:
+    sides = tuple(JoinSide(SCAN, alias, minutes(10), True, KEYS, partials) for alias in "ab")
+    return topological((Emit((Join(sides, on, KEYS, SUM),), "q", "10m", ROWS),))
 
 
 def sliced(
@@ -194,6 +201,8 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
     ("stair-encloses-its-step", "no slices", lambda: stair(TEN, TEN, minutes(20))),
     ("results-have-their-partials", "no count", lambda: plan(TEN, outputs=ROWS)),
     ("one-window-per-emit", "two", lambda: plan(TEN, TWENTY)),
+    ("early-inputs-carry-counts", "minimum only", lambda: joined(MIN)),
+    ("inputs-are-tied", "no equality", lambda: joined(SUM, on=())),
 ]
 
 
@@ -237,6 +246,7 @@ LEGAL: dict[str, Callable[[], tuple[Node, ...]]] = {
     ),
     "finer slices": lambda: plan(roll(minutes(10), sliced(minutes(10), feeder=sliced(minutes(5))))),
     "stair": lambda: stair(roll(minutes(4, 2)), sliced(minutes(2)), minutes(12, 4)),
+    "join": lambda: joined(SUM),
     "two inputs": lambda: plan(TEN, roll(minutes(10), partials=VALUES), outputs=(*LOW, *MID)),
 }
 

@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from weft.engines.base import Unsupported
+from weft.engines.joins import join_schema, variable_types
 from weft.engines.reference.interpreter import Interpreter
+from weft.engines.reference.joins import evaluate_join
 from weft.engines.reference.oracle import ResultRow, evaluate
 from weft.engines.reference.rows import EventRow, rows_of
 from weft.engines.schema import result_schema
 from weft.errors import DataError
 from weft.frames import in_microseconds
-from weft.plan import Join, Plan
-from weft.query import JoinQuery, Query, Workload
+from weft.query import Query, Workload
 from weft.time import instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
+    from weft.engines.base import Unsupported
+    from weft.plan import Plan
     from weft.query import AnyQuery
 
 
@@ -33,31 +35,40 @@ class ReferenceEngine:
     name = "reference"
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
-        """Joins are not interpreted."""
-        return tuple(
-            Unsupported(node, "the reference engine does not run joins")
-            for node in plan.nodes
-            if isinstance(node, Join)
-        )
+        """Every plan is interpreted."""
+        return ()
 
     def run(self, plan: Plan, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Interpret the plan, node by node."""
-        schemas = {q.name: result_schema(q, sources[q.source].schema) for q in plan.queries}
-        results = Interpreter(plan, _rows(sources)).run()
+        asked: tuple[AnyQuery, ...] = (*plan.queries, *plan.joins)
+        schemas = {q.name: _schema(q, sources) for q in asked}
+        types = {q.name: variable_types(q, _schemas(sources)) for q in plan.joins}
+        results = Interpreter(plan, _rows(sources), types).run()
         return {name: _table(schema, results[name]) for name, schema in schemas.items()}
 
     def answer(self, workload: Workload, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Evaluate every query directly, without any plan: the oracle."""
-        queries = list(_single(workload.queries))
-        schemas = {q.name: result_schema(q, sources[q.source].schema) for q in queries}
+        schemas = {q.name: _schema(q, sources) for q in workload.queries}
         rows = _rows(sources)
-        return {q.name: _table(schemas[q.name], evaluate(q, rows[q.source])) for q in queries}
+        return {
+            q.name: _table(
+                schemas[q.name],
+                evaluate(q, rows[q.source])
+                if isinstance(q, Query)
+                else evaluate_join(q, rows, variable_types(q, _schemas(sources))),
+            )
+            for q in workload.queries
+        }
 
 
-def _single(queries: Sequence[AnyQuery]) -> Iterator[Query]:
-    for query in queries:
-        assert not isinstance(query, JoinQuery)
-        yield query
+def _schema(query: AnyQuery, sources: Mapping[str, pa.Table]) -> pa.Schema:
+    if isinstance(query, Query):
+        return result_schema(query, sources[query.source].schema)
+    return join_schema(query, _schemas(sources))
+
+
+def _schemas(sources: Mapping[str, pa.Table]) -> dict[str, pa.Schema]:
+    return {name: table.schema for name, table in sources.items()}
 
 
 def _rows(sources: Mapping[str, pa.Table]) -> dict[str, list[EventRow]]:

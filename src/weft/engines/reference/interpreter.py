@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 from weft.engines.reference.events import Key, Rows, events_by_key
 from weft.engines.reference.instances import Event, instances_of
+from weft.engines.reference.joins import interpret_join
 from weft.engines.reference.oracle import ResultRow, fold, ordered
-from weft.errors import InternalError, UnsupportedError
+from weft.errors import InternalError
 from weft.plan import STAIR, Emit, Join, Node, Plan, Roll, Scan, Slice
 from weft.window import (
     CalendarWindow,
@@ -24,7 +25,9 @@ from weft.window import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
 
     from weft.aggregates import Partial
 
@@ -49,6 +52,7 @@ class Interpreter:
 
     plan: Plan
     sources: Mapping[str, Rows]
+    join_types: Mapping[str, Sequence[pa.DataType]] = field(default_factory=dict)
     outputs: dict[Node, Flow] = field(default_factory=dict)
     results: dict[str, list[ResultRow]] = field(default_factory=dict)
     timeless: int = 0  # events dropped because their time is NULL
@@ -69,10 +73,7 @@ class Interpreter:
                     self.results.setdefault(node.query, []).extend(self._emit(node))
                     labels.setdefault(node.query, []).append(node.label)
                 case Join():
-                    raise UnsupportedError(
-                        "the reference engine does not interpret joins",
-                        hint="aggregate each source in a query of its own",
-                    )
+                    pass  # interpreted where it is emitted
                 case _:
                     assert_never(node)
         return {query: ordered(rows, labels[query]) for query, rows in self.results.items()}
@@ -193,6 +194,9 @@ class Interpreter:
         return flow
 
     def _emit(self, node: Emit) -> Iterable[ResultRow]:
+        if isinstance(node.inputs[0], Join):
+            yield from interpret_join(node, self.sources, self.join_types.get(node.query))
+            return
         flows = [self.outputs[i] for i in node.inputs]
         for key in flows[0]:
             sides = [sorted(flow[key], key=lambda p: p[:4]) for flow in flows]

@@ -1,0 +1,97 @@
+"""What engines know of a join before they read a row: types of results and of equalities."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from weft.engines.kinds import kind_of, wider_type
+from weft.engines.schema import call_type, check_filter, expression_type, time_type
+from weft.errors import InternalError, QueryError
+from weft.expression import column
+from weft.plan.joins import JoinShape
+from weft.window import PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft.query import JoinQuery
+
+
+def join_schema(query: JoinQuery, sources: Mapping[str, pa.Schema]) -> pa.Schema:
+    """Return the columns of a join's result over sources of these schemas, with their types."""
+    shape = JoinShape.of(query)
+    schemas = [sources[i.source] for i in query.inputs]
+    for side, schema in zip(query.inputs, schemas, strict=True):
+        check_filter(side.where, schema)
+    variable_types(query, sources)
+    label, start, end = query.window_columns
+    instant = _instant_type(query, schemas)
+    names = [name for name, _ in query.keys]
+    return pa.schema(
+        [
+            *(
+                pa.field(name, expression_type(key.text, schemas[key.side]))
+                for name, key in zip(names, shape.keys, strict=True)
+            ),
+            pa.field(label, pa.string()),
+            pa.field(start, instant),
+            pa.field(end, instant),
+            *(
+                pa.field(alias, call_type(call, schemas[side]))
+                for (alias, _), (side, call) in zip(query.aggs, shape.calls, strict=True)
+            ),
+        ]
+    )
+
+
+def _instant_type(query: JoinQuery, schemas: list[pa.Schema]) -> pa.DataType:
+    """The bounds of a result are times of the first stream that moves."""
+    for side, schema in zip(query.inputs, schemas, strict=True):
+        if isinstance(side.window, PeriodicWindow):
+            if side.time is None:
+                raise QueryError(
+                    f"the event time of {side.alias} is not known", hint="name it: TIMESTAMP BY ..."
+                )
+            return time_type(schema.field(side.time).type, side.time)
+    raise InternalError(f"join {query.name!r} has no window that moves")
+
+
+def variable_types(query: JoinQuery, sources: Mapping[str, pa.Schema]) -> tuple[pa.DataType, ...]:
+    """Return the type in which the columns of each variable are compared, or say why none is."""
+    shape = JoinShape.of(query)
+    found: list[pa.DataType] = []
+    for variable in shape.variables:
+        typed = [
+            (f"{side.alias}.{column(name)}", expression_type(name, sources[side.source]))
+            for side, names in zip(query.inputs, variable, strict=True)
+            for name in names
+        ]
+        (first, known), *rest = typed
+        for name, type in rest:
+            if not _comparable(known, type):
+                raise QueryError(
+                    f"{first} is of type {known} and {name} of type {type}, which are never equal",
+                    hint="join on columns of one kind, or cast one in a view of the table",
+                )
+        found.append(reduce(_wider, (type for _, type in typed)))
+    return tuple(found)
+
+
+def _comparable(a: pa.DataType, b: pa.DataType) -> bool:
+    if pa.types.is_null(a) or pa.types.is_null(b) or a == b:
+        return True
+    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):
+        return (a.tz is None) == (b.tz is None)
+    return kind_of(a) == kind_of(b) != "other"
+
+
+def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(a) or pa.types.is_null(b):
+        return b if pa.types.is_null(a) else a
+    wider = wider_type(a, b)
+    if wider is None:
+        raise InternalError(f"{a} and {b} have no common type")
+    return wider
