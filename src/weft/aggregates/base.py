@@ -172,13 +172,18 @@ def register_function(cls: type[AggregateFunction]) -> type[AggregateFunction]:
 
 def add_custom(m: Monoid, function: AggregateFunction) -> None:
     """Make a user's aggregate known; the same name may be defined again."""
-    if function.name in _BUILT_IN:
+    if is_built_in(function.name):
         raise QueryError(
             f"the name {function.name!r} belongs to a built-in aggregate",
             hint="give your aggregate a name of its own",
         )
     _MONOIDS[m.name] = m
     _FUNCTIONS[function.name] = function
+
+
+def is_built_in(name: str) -> bool:
+    """Tell whether a monoid or function is part of weft, and not a user's own."""
+    return name in _BUILT_IN
 
 
 def monoid(kind: str) -> Monoid:

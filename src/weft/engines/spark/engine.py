@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.engines.base import Unsupported
+from weft.engines.spark.columnar import ColumnarStrategy
 from weft.engines.spark.native import NativeStrategy
 from weft.engines.spark.results import SharedResults
 from weft.engines.spark.scopes import PlannedScope, Strategy, scopes_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-STRATEGIES: tuple[Strategy, ...] = (NativeStrategy(),)
+STRATEGIES: tuple[Strategy, ...] = (NativeStrategy(), ColumnarStrategy())
 
 
 class SparkEngine:

@@ -72,7 +72,7 @@ def current_session() -> SparkSession:
 def to_spark(table: pa.Table, session: SparkSession) -> DataFrame:
     """Hand an Arrow table to Spark; a timestamp without a zone stays without one."""
     plain = table.cast(pa.schema([pa.field(f.name, _plain(f.type)) for f in table.schema]))
-    return session.createDataFrame(plain, schema=_schema(plain.schema))
+    return session.createDataFrame(plain, schema=spark_schema(plain.schema))
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
@@ -83,10 +83,19 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", type.tz) if pa.types.is_timestamp(type) else type
 
 
-def _schema(schema: pa.Schema) -> StructType:
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return the Spark types of Arrow columns; a timestamp without a zone stays without one."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     converted: StructType = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return converted
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the Arrow types in which Python workers get rows of a DataFrame."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     return converted
 
 
