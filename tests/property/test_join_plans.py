@@ -28,7 +28,7 @@ def oracle(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
     return ReferenceEngine().answer(workload, tables)[query.name]
 
 
-@pytest.mark.parametrize("engine", ["reference"])
+@pytest.mark.parametrize("engine", ["reference", "local"])
 @settings(deadline=None, max_examples=60)
 @given(asked=joins_with_rows())
 def test_every_placement_gives_the_rows_of_the_definition(engine: str, asked: Asked) -> None:

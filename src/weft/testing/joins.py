@@ -64,6 +64,12 @@ def _calls(alias: str) -> list[AggregateCall]:
         agg.min(f"{alias}.x"),
         agg.max(f"{alias}.i"),
         agg.max(f"{alias}.g"),
+        agg.var(f"{alias}.i"),
+        agg.first(f"{alias}.i"),
+        agg.bit_xor(f"{alias}.i"),
+        agg.count_distinct(f"{alias}.g"),
+        agg.median(f"{alias}.i"),
+        agg.sum(f"CAST({alias}.i AS DECIMAL(10, 2))"),
     ]
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.base import Unsupported
 from weft.engines.local.events import read_scan
+from weft.engines.local.joins.batch import run_joins
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.results import Closed, result_table
 from weft.engines.measures import Measures, node_rows, peak_resident_bytes
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from weft.engines.base import Unsupported
     from weft.engines.local.events import Timed
     from weft.query import Keys
 
@@ -34,12 +35,8 @@ class LocalEngine:
     name = "local"
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
-        """Joins are not run here."""
-        return tuple(
-            Unsupported(node, "the local engine does not run joins")
-            for node in plan.nodes
-            if isinstance(node, Join)
-        )
+        """Every plan is run."""
+        return ()
 
     def run(self, plan: Plan, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Process every source once, then close all windows."""
@@ -84,12 +81,13 @@ class BatchRun:
                 for one in operator.advance(None, types):
                     self.closed[one.query].append(one)
                 operators.update((emit.query, operator) for emit in operator.emits)
-        return {
+        found = run_joins(self.plan, self.sources) | {
             name: result_table(
                 schemas[name], labels_of(self.plan, name), operators[name].codes, self.closed[name]
             )
             for name in queries
         }
+        return {emit.query: found[emit.query] for emit in self.plan.emits}
 
     def _note_span(self, source: str, timed: Timed) -> None:
         if timed.times_us.size:
@@ -133,7 +131,8 @@ def scopes_of(plan: Plan) -> dict[Scan, list[ScopeOperator]]:
     """Make one operator per scan and set of keys."""
     found: dict[tuple[Scan, Keys], list[Emit]] = {}
     for emit in plan.emits:
-        found.setdefault((scan_below(emit), emit.keys), []).append(emit)
+        if not isinstance(emit.inputs[0], Join):
+            found.setdefault((scan_below(emit), emit.keys), []).append(emit)
     scopes: dict[Scan, list[ScopeOperator]] = {}
     for (scan, keys), emits in found.items():
         chosen = tuple(emits)

@@ -14,6 +14,7 @@ from weft.engines.schema import time_type
 from weft.errors import DataError, InternalError
 from weft.expression import columns_of
 from weft.kernels.arrow_columns import times_of
+from weft.kernels.grouping_dense import extent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from weft.plan import Scan
     from weft.query import Keys
 
+_FEW_KEYS = 1 << 10  # that a batch may as well be taken to hold all of
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timed:
@@ -34,6 +37,14 @@ class Timed:
     times_us: Int64s
     timeless: int
     _values: dict[str, Array] = field(default_factory=dict)
+    _extents: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def extent_us(self) -> tuple[int, int]:
+        """The earliest and the latest time, of which there must be some; looked for once."""
+        if not self._extents:
+            self._extents.append(extent(self.times_us))
+        return self._extents[0]
 
     def argument(self, text: str) -> Array:
         """Evaluate an expression once, however many partials take it."""
@@ -54,6 +65,7 @@ class Events:
 
     timed: Timed
     keys: Codes
+    key_extent: tuple[int, int] | None = None  # bounds of the codes, where they are known
 
     @property
     def times_us(self) -> Int64s:
@@ -63,6 +75,14 @@ class Events:
     def __len__(self) -> int:
         return self.keys.size
 
+    def filter(self, kept: npt.NDArray[np.bool_]) -> Events:
+        """Keep some events."""
+        return (
+            self
+            if kept.all()
+            else Events(self.timed.filter(kept), self.keys[kept], self.key_extent)
+        )
+
 
 def read_scan(scan: Scan, table: pa.Table, columns: tuple[str, ...]) -> Timed:
     """Filter the events of a batch, drop and count those without a time.
@@ -71,19 +91,24 @@ def read_scan(scan: Scan, table: pa.Table, columns: tuple[str, ...]) -> Timed:
     """
     if scan.time is None:
         raise InternalError(f"the time column of {scan.source!r} was not looked up")
-    filtered = () if scan.where is None else columns_of(scan.where)
-    read = dict.fromkeys((*columns, scan.time, *filtered))
-    names = table.column_names if scan.whole_events else read
-    frame = Frame.of(table, names)
-    if scan.where is not None:
-        keep = pc.fill_null(_condition(scan.where, frame), False)
-        if not pc.all(keep).as_py():
-            frame = frame.filter(keep)
+    frame = read_rows(scan, table, (*columns, scan.time))
     times, valid = read_times(frame.columns[scan.time], scan.time)
     if valid is None:
         return Timed(frame, times, 0)
     timeless = int(valid.size - valid.sum())
     return Timed(frame.filter(pa.array(valid)), times[valid], timeless)
+
+
+def read_rows(scan: Scan, table: pa.Table, columns: tuple[str, ...]) -> Frame:
+    """Read the columns of a batch, and keep the rows that pass the scan's filter."""
+    filtered = () if scan.where is None else columns_of(scan.where)
+    names = table.column_names if scan.whole_events else dict.fromkeys((*columns, *filtered))
+    frame = Frame.of(table, names)
+    if scan.where is not None:
+        keep = pc.fill_null(_condition(scan.where, frame), False)
+        if not pc.all(keep).as_py():
+            frame = frame.filter(keep)
+    return frame
 
 
 def _condition(text: str, frame: Frame) -> Array:
@@ -111,4 +136,6 @@ def read_times(array: Array, name: str) -> tuple[Int64s, Any]:
 def events_of(timed: Timed, keys: Keys, codes: KeyCodes) -> Events:
     """Give every event the code of its key."""
     arrays = [timed.argument(expression) for _, expression in keys]
-    return Events(timed, codes.encode(arrays, timed.times_us.size))
+    encoded = codes.encode(arrays, timed.times_us.size)
+    few = len(codes) <= _FEW_KEYS
+    return Events(timed, encoded, (0, len(codes) - 1) if few else None)

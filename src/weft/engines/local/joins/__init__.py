@@ -1,0 +1,1 @@
+"""Joins of windowed streams and tables on whole columns, any input aggregated early or late."""

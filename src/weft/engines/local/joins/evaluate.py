@@ -1,0 +1,212 @@
+"""A join at a list of instants: the inputs' rows matched, coalesced, grouped and aggregated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.engines.local.emitting import lowered
+from weft.engines.local.flows import runs_of_equals
+from weft.engines.local.joins.matching import TooManyRows, packed, pairs_of_equals
+from weft.engines.local.joins.repeating import repeated
+from weft.engines.local.joins.sides import COUNT, SideRows, SideStore
+from weft.engines.local.results import Closed
+from weft.plan.joins import end_class
+from weft.window import PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from weft.aggregates import Partial
+    from weft.engines.local.held import Held
+    from weft.engines.local.keys import ColumnCodes, KeyCodes
+    from weft.kernels.partials import Int64s
+    from weft.plan.joins import Instants, JoinShape
+
+MOST_ROWS = 1 << 22  # matched at once; more instants are evaluated in halves
+
+
+@dataclass(slots=True)
+class _Matched:
+    """Rows of several inputs that agree: where each is among its input's rows."""
+
+    instants: Int64s
+    variables: dict[int, Int64s]
+    rows: dict[int, Int64s]
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The join of all stores at some instants; nothing of it outlives the call."""
+
+    query: str
+    shape: JoinShape
+    stores: Sequence[SideStore]
+    variables: Sequence[ColumnCodes]
+    keys: KeyCodes
+    types: Sequence[pa.DataType]  # of the aggregates
+    matched: int = 0  # rows that were joined, for the metrics
+    _given: dict[int, SideRows] = field(default_factory=dict)
+
+    def closed(self, instants_us: Int64s) -> Iterator[Closed]:
+        """Yield the results at instants, in ascending order, in as many pieces as memory asks."""
+        if not instants_us.size:
+            return
+        try:
+            found = self._closed(instants_us, MOST_ROWS if instants_us.size > 1 else 2**62)
+        except TooManyRows:
+            middle = instants_us.size // 2
+            yield from self.closed(instants_us[:middle])
+            yield from self.closed(instants_us[middle:])
+            return
+        if found is not None:
+            yield found
+
+    def _closed(self, instants_us: Int64s, most: int) -> Closed | None:
+        matched = self._match(instants_us, most)
+        if matched is None or not matched.instants.size:
+            return None
+        self.matched += matched.instants.size
+        groups = {
+            side: self.stores[side].codes.split()[-1][self._given[side].pairs[rows]]
+            for side, rows in matched.rows.items()
+        }
+        columns = [matched.instants, *groups.values()]
+        sizes = [instants_us.size, *(len(self.stores[side].codes.groups) for side in groups)]
+        numbers = packed(columns, sizes, matched.instants.size)
+        order = np.argsort(numbers, kind="stable")
+        starts, ends = runs_of_equals(numbers[order])
+        first = order[starts]
+        ends_us = instants_us[matched.instants[first]]
+        return Closed(
+            self.query,
+            np.zeros(first.size, np.int64),
+            self._keys({side: codes[first] for side, codes in groups.items()}, first.size),
+            _starts(self.shape.instants, ends_us),
+            ends_us,
+            self._values(matched, order, starts, ends),
+        )
+
+    def _match(self, instants_us: Int64s, most: int) -> _Matched | None:
+        """Join the inputs one after the other, each tied to those before it."""
+        self._given = {}
+        matched: _Matched | None = None
+        for side in join_order(self.shape):
+            rows = self._rows_of(side, instants_us, matched, most)
+            if rows is None:
+                return None
+            self._given[side] = rows
+            matched = self._joined(matched, side, rows, instants_us.size, most)
+        return matched
+
+    def _rows_of(
+        self, side: int, instants_us: Int64s, matched: _Matched | None, most: int
+    ) -> SideRows | None:
+        store = self.stores[side]
+        if isinstance(store.side.window, PeriodicWindow):
+            return store.windows(instance_ends(store.side.window, instants_us), most)
+        assert matched is not None, "a join begins with a window that moves"
+        own = store.codes.variables
+        sizes = [_size(self.variables[v]) for v in own]
+        shared = [v for v in own if v in matched.variables]
+        columns = [matched.instants, *(matched.variables[v] for v in shared)]
+        all_sizes = [instants_us.size, *(_size(self.variables[v]) for v in shared)]
+        numbers = packed(columns, all_sizes, matched.instants.size)
+        _, first = np.unique(numbers, return_index=True)
+        known: list[Any] = [
+            matched.variables[v][first] if v in matched.variables else None for v in own
+        ]
+        return store.since_ever(instants_us, [matched.instants[first], *known], sizes, most)
+
+    def _joined(
+        self, matched: _Matched | None, side: int, rows: SideRows, instants: int, most: int
+    ) -> _Matched:
+        codes = self.stores[side].codes
+        own = {
+            v: column[rows.pairs] for v, column in zip(codes.variables, codes.split(), strict=False)
+        }
+        places = np.arange(rows.pairs.size)
+        if matched is None:
+            return _Matched(rows.instants, own, {side: places})
+        shared = [v for v in own if v in matched.variables]
+        sizes = [instants, *(_size(self.variables[v]) for v in shared)]
+        left = packed(
+            [matched.instants, *(matched.variables[v] for v in shared)],
+            sizes,
+            matched.instants.size,
+        )
+        right = packed([rows.instants, *(own[v] for v in shared)], sizes, rows.pairs.size)
+        before, after = pairs_of_equals(left, right, most)
+        variables = {v: column[before] for v, column in matched.variables.items()}
+        variables |= {v: column[after] for v, column in own.items() if v not in variables}
+        found = {s: at[before] for s, at in matched.rows.items()}
+        return _Matched(matched.instants[before], variables, {**found, side: after})
+
+    def _values(
+        self, matched: _Matched, order: Int64s, starts: Int64s, ends: Int64s
+    ) -> tuple[Any, ...]:
+        """Coalesce: what an input contributes counts as often as the others have tuples."""
+        rows = {side: at[order] for side, at in matched.rows.items()}
+        counts = {side: self._given[side].counts[at] for side, at in rows.items()}
+        tuples = np.ones(order.size, np.int64)
+        for own in counts.values():
+            tuples = tuples * own
+        totals: dict[tuple[int, Partial], Held] = {}
+        for side, at in rows.items():
+            times = tuples // counts[side]
+            for partial in self.stores[side].side.partials:
+                if partial != COUNT or side == 0:
+                    held = repeated(self._given[side].partials[partial].take(at), times)
+                    totals[side, partial] = held.over_ranges(starts, ends)
+        outputs: list[Any] = []
+        for (side, call), type in zip(self.shape.calls, self.types, strict=True):
+            known = {p: totals[side if p.args else 0, p] for p in call.partials}
+            outputs += lowered([("", call)], known, (type,))
+        return tuple(outputs)
+
+    def _keys(self, groups: dict[int, Int64s], rows: int) -> Any:
+        """Give every result the code of its key, whose columns several inputs may own."""
+        decoded = {
+            side: iter(self.stores[side].codes.groups.decode(codes))
+            for side, codes in groups.items()
+        }
+        return self.keys.encode([next(decoded[key.side]) for key in self.shape.keys], rows)
+
+
+def _size(codes: ColumnCodes) -> int:
+    return 0 if codes.values is None else len(codes.values)
+
+
+def join_order(shape: JoinShape) -> tuple[int, ...]:
+    """Order the inputs: a window that moves first, then always one that is tied to those before.
+
+    Windows that move go before landmarks and tables of the same ties, because they are smaller.
+    """
+    moving = [isinstance(window, PeriodicWindow) for window in shape.windows]
+    order = [moving.index(True)]
+    while len(order) < len(shape.windows):
+        bound = {v for side in order for v in shape.variables_of(side)}
+        rest = [side for side in range(len(shape.windows)) if side not in order]
+        tied = [side for side in rest if bound & {*shape.variables_of(side)}]
+        order.append(min(tied, key=lambda side: (not moving[side], side)))
+    return tuple(order)
+
+
+def instance_ends(window: PeriodicWindow, instants_us: Int64s) -> Int64s:
+    """Return the end of the latest instance that has ended at each instant.
+
+    >>> instance_ends(PeriodicWindow(5, 3), np.array([4, 5, 7, 8])).tolist()
+    [2, 5, 5, 8]
+    """
+    residue, modulus = end_class(window)
+    return instants_us - (instants_us - residue) % modulus
+
+
+def _starts(instants: Instants, ends_us: Int64s) -> Int64s:
+    starts = [instance_ends(w, ends_us) - w.range_us for w in instants.periodic]
+    found: Int64s = np.minimum.reduce(starts)
+    return found

@@ -1,0 +1,103 @@
+"""Rows of one input of a join: filtered, timed, and known by codes that all inputs share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from weft.engines.local.arrow import Array, pc
+from weft.engines.local.events import Events, Timed, read_rows, read_scan
+from weft.engines.local.keys import KeyCodes
+from weft.kernels.arrow_columns import column_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.engines.local.keys import Codes, ColumnCodes
+    from weft.kernels.partials import Int64s
+    from weft.plan import JoinSide
+    from weft.plan.joins import JoinShape
+
+
+@dataclass(slots=True)
+class InputCodes:
+    """The codes of one input: its groups, and the pairs of its variables and groups.
+
+    An aggregation set has a row for each pair.
+    """
+
+    variables: tuple[int, ...]  # in which of the join's variables it has columns
+    groups: KeyCodes
+    pairs: KeyCodes
+    _split: list[Int64s] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, shape: JoinShape, side: int) -> InputCodes:
+        """Prepare the codes of an input."""
+        variables = shape.variables_of(side)
+        own = sum(key.side == side for key in shape.keys)
+        return cls(variables, KeyCodes(own), KeyCodes(len(variables) + 1))
+
+    def split(self) -> list[Int64s]:
+        """Return, for every pair, the codes of its variables, and at last of its group."""
+        if not self._split or self._split[0].size != len(self.pairs):
+            columns = self.pairs.decode(np.arange(len(self.pairs)))
+            self._split = [column_of(column).values for column in columns]
+        return self._split
+
+
+def read_input(side: JoinSide, table: pa.Table) -> Timed:
+    """Read the rows of an input that pass its filter and, if it is a stream, have a time."""
+    if side.window is not None:
+        return read_scan(side.input, table, side.input.columns)
+    frame = read_rows(side.input, table, side.input.columns)
+    return Timed(frame, np.zeros(frame.rows, np.int64), 0)
+
+
+def encoded(
+    timed: Timed,
+    shape: JoinShape,
+    side: int,
+    types: Sequence[pa.DataType],
+    codes: InputCodes,
+    variables: Sequence[ColumnCodes],
+) -> Events:
+    """Give every row the code of its pair; rows with a NULL to join on are dropped."""
+    timed, values = _joinable(timed, shape, side, types)
+    rows = timed.times_us.size
+    own = [variables[v].encode(array) for v, array in zip(codes.variables, values, strict=True)]
+    texts = [key.text for key in shape.keys if key.side == side]
+    groups = codes.groups.encode([timed.argument(text) for text in texts], rows)
+    columns: list[Codes] = [*own, groups]
+    return Events(timed, codes.pairs.encode([pa.array(column) for column in columns], rows))
+
+
+def _joinable(
+    timed: Timed, shape: JoinShape, side: int, types: Sequence[pa.DataType]
+) -> tuple[Timed, list[Array]]:
+    """Keep the rows whose join columns are all there, and equal where they must be."""
+    found: list[list[Array]] = [
+        [timed.argument(name).cast(types[v]) for name in shape.variables[v][side]]
+        for v in shape.variables_of(side)
+    ]
+    keep: Array = None
+    for arrays in found:
+        for at, array in enumerate(arrays):
+            fits = pc.is_valid(array)
+            if at:
+                fits = pc.and_(fits, pc.fill_null(_equal(arrays[0], array), False))
+            keep = fits if keep is None else pc.and_(keep, fits)
+    if keep is None or pc.all(keep).as_py():
+        return timed, [arrays[0] for arrays in found]
+    mask = keep.to_numpy(zero_copy_only=False)
+    return timed.filter(mask), [arrays[0].filter(keep) for arrays in found]
+
+
+def _equal(a: Array, b: Array) -> Array:
+    same = pc.equal(a, b)
+    if pa.types.is_floating(a.type):
+        same = pc.or_(same, pc.and_(pc.is_nan(a), pc.is_nan(b)))
+    return same
