@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from weft.errors import DataError
 from weft.plan import Plan
+from weft.query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from weft.query import AnyQuery, Workload
 
 MAGIC = b"weft session"
-VERSION = 1
+VERSION = 2
 _SIZE = 8
 
 
@@ -29,13 +30,24 @@ class StreamState(NamedTuple):
     watermark_us: int | None
     timeless: int
     chunks: list[dict[str, bytes]]  # one mapping per operator
+    latest_us: dict[str, int]
 
 
-def dump_session(streams: Mapping[str, StreamState], *, one: bool, finished: bool) -> bytes:
+class SessionState(NamedTuple):
+    """All there is to know of a session."""
+
+    streams: dict[str, StreamState]
+    suspended: tuple[Plan, ...]  # of each query that is suspended, by itself
+    delay_us: int
+    one: bool  # whether results come as a table, not by query
+    finished: bool
+
+
+def dump_session(session: SessionState) -> bytes:
     """Write a session."""
     blobs: list[bytes] = []
     told = []
-    for state in streams.values():
+    for state in session.streams.values():
         places = []
         for chunks in state.chunks:
             places.append([[name, len(blobs) + at] for at, name in enumerate(chunks)])
@@ -50,15 +62,23 @@ def dump_session(streams: Mapping[str, StreamState], *, one: bool, finished: boo
                 "watermark_us": state.watermark_us,
                 "timeless": state.timeless,
                 "operators": places,
+                "latest_us": state.latest_us,
             }
         )
-    manifest = {"streams": told, "one": one, "finished": finished, "sizes": [*map(len, blobs)]}
+    manifest = {
+        "streams": told,
+        "suspended": [json.dumps(plan.to_json()) for plan in session.suspended],
+        "delay_us": session.delay_us,
+        "one": session.one,
+        "finished": session.finished,
+        "sizes": [*map(len, blobs)],
+    }
     head = json.dumps(manifest).encode()
     sizes = VERSION.to_bytes(_SIZE, "little") + len(head).to_bytes(_SIZE, "little")
     return b"".join([MAGIC, sizes, head, *blobs])
 
 
-def load_session(snapshot: bytes) -> tuple[dict[str, StreamState], bool, bool]:
+def load_session(snapshot: bytes) -> SessionState:
     """Read a session back, or say why these bytes are none."""
     at = len(MAGIC)
     if snapshot[:at] != MAGIC or len(snapshot) < at + 2 * _SIZE:
@@ -81,7 +101,48 @@ def load_session(snapshot: bytes) -> tuple[dict[str, StreamState], bool, bool]:
         blobs.append(snapshot[body : body + length])
         body += length
     streams = {told["source"]: _state(told, blobs) for told in manifest["streams"]}
-    return streams, manifest["one"], manifest["finished"]
+    suspended = tuple(Plan.from_json(text) for text in manifest["suspended"])
+    return SessionState(
+        streams, suspended, manifest["delay_us"], manifest["one"], manifest["finished"]
+    )
+
+
+def check_expected(session: SessionState, expected: Workload | Plan) -> None:
+    """Refuse a session that does not run what is expected.
+
+    Of a plan the fingerprint must be the same; of a workload every query, however it is planned.
+    """
+    if isinstance(expected, Plan):
+        found = [state.plan.fingerprint for state in session.streams.values()]
+        if found != [expected.fingerprint]:
+            raise DataError(
+                f"the snapshot is of plan {', '.join(found)}, not of plan {expected.fingerprint}",
+                hint="restore it without a plan, or start a new session of this one",
+            )
+        return
+    plans = (*(state.plan for state in session.streams.values()), *session.suspended)
+    known = {query.name: query for plan in plans for query in plan.queries}
+    wanted = {query.name: query for query in expected.queries}
+    differing = sorted(
+        name
+        for name in known.keys() | wanted.keys()
+        if name not in known or name not in wanted or not _alike(known[name], wanted[name])
+    )
+    if differing:
+        raise DataError(
+            f"the snapshot is of another workload: {', '.join(differing)} differ",
+            hint="restore it without a workload, or start a new session of this one",
+        )
+
+
+def _alike(known: Query, wanted: AnyQuery) -> bool:
+    """Compare what queries ask; a time column that was looked up since is no difference."""
+    if not isinstance(wanted, Query):
+        return False
+    asked = [
+        (q.source, q.keys, q.where, q.windows, q.aggs, q.window_columns) for q in (known, wanted)
+    ]
+    return asked[0] == asked[1] and wanted.time in (None, known.time)
 
 
 def _state(told: dict[str, Any], blobs: list[bytes]) -> StreamState:
@@ -101,6 +162,7 @@ def _state(told: dict[str, Any], blobs: list[bytes]) -> StreamState:
         told["watermark_us"],
         told["timeless"],
         chunks,
+        told["latest_us"],
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +58,7 @@ def read_values(blob: bytes) -> dict[str, Any]:
     return unpacked(blob).told
 
 
+@lru_cache(maxsize=1 << 12)
 def name_of_base(node: Node) -> str:
     """Name slices by what they are: the same in every process, and whoever else shares the scan."""
     told = nodes_to_json((*node.inputs, node))[-1]

@@ -31,6 +31,10 @@ class Instances:
     def __init__(self, columns: Sequence[Int64s]) -> None:
         self.windows, self.starts_us, self.starts, self.ends = columns
 
+    def take(self, rows: npt.NDArray[np.bool_]) -> Instances:
+        """Select instances."""
+        return Instances([c[rows] for c in (self.windows, self.starts_us, self.starts, self.ends)])
+
 
 def closing_instances(
     windows: Sequence[PeriodicWindow], flow: Flow, from_us: int | None, to_us: int | None

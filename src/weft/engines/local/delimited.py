@@ -48,6 +48,11 @@ class EventRows:
         marks: int = sum(array.nbytes for array in self.marks.values())
         return self.keys.nbytes + self.times_us.nbytes + held + marks
 
+    def only(self, partials: Sequence[Partial]) -> EventRows:
+        """Keep some partials."""
+        kept = {partial: self.partials[partial] for partial in partials}
+        return EventRows(self.keys, self.times_us, kept, self.marks)
+
     def take(self, rows: npt.NDArray[Any]) -> EventRows:
         """Select rows by position."""
         at = pa.array(rows)
@@ -81,6 +86,7 @@ class Delimited:
     discretizer: Discretizer = field(init=False)
     waiting: list[EventRows] = field(default_factory=list)  # not behind the watermark yet
     kept: EventRows | None = None  # of open instances
+    since_us: int | None = None  # older events are not looked at; None for no limit
 
     def __post_init__(self) -> None:
         self.discretizer = discretizer_of(self.window)
@@ -100,6 +106,8 @@ class Delimited:
 
     def rows_of(self, events: Events) -> EventRows:
         """Lift a batch; nothing is added yet."""
+        if self.since_us is not None:
+            events = events.filter(events.times_us >= self.since_us)
         timed = events.timed
         partials = {
             p: lift(p, tuple(map(timed.argument, p.args)), timed.times_us).row_partials(

@@ -18,8 +18,7 @@ from weft.engines.local.lowering import lower
 from weft.engines.local.results import Closed
 from weft.engines.local.scope import Timed, TimedPlan
 from weft.errors import InternalError
-from weft.plan import Emit, Node, Roll, Slice
-from weft.window import PeriodicWindow
+from weft.plan import Emit, Node, Roll
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,11 +26,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from weft.aggregates import AggregateCall, Partial
+    from weft.engines.local.arranging import SameSlices
     from weft.engines.local.arrow import Array
     from weft.engines.local.held import Held
     from weft.window import Window
 
+Emitted = tuple[str, str]  # query and label
 Types = dict[Emit, "tuple[pa.DataType, ...]"]
+_EVER = -(2**63)
 FEW_SLICES = 1 << 14
 
 
@@ -41,57 +43,46 @@ class Closing:
 
     plan: TimedPlan
     kept: Mapping[Node, Flow]
-    delimited: Mapping[Window, Flow | None]
+    delimited: Mapping[tuple[Roll, ...], Flow | None]
     from_us: int | None
     to_us: int | None
+    complete_from_us: Mapping[Emitted, int] = field(default_factory=dict)
     made: dict[Node, Flow] = field(default_factory=dict)
 
-    def closed(self, emits: Sequence[Emit], types: Types) -> list[Closed]:
+    def closed(self, emits: tuple[Emit, ...], types: Types) -> list[Closed]:
         """Return the instances that closed, of all emits."""
-        places: dict[str, int] = {}
-        alone: list[tuple[Emit, int]] = []
-        together: dict[tuple[object, ...], list[tuple[Emit, int]]] = {}
-        for emit in emits:
-            place = places[emit.query] = places.get(emit.query, -1) + 1
-            base = self._shared(emit)
-            if base is None:
-                alone.append((emit, place))
+        arrangement = self.plan.arranged(emits)
+        found = [self._alone(emit, place, types[emit]) for emit, place in arrangement.alone]
+        for group in arrangement.together:
+            if self._few(group):
+                found.append(self._together(group, types[group.emits[0]]))
             else:
-                together.setdefault((base, emit.query, emit.outputs), []).append((emit, place))
-        found = [self._alone(emit, place, types[emit]) for emit, place in alone]
-        found += [self._together(group, types[group[0][0]]) for group in together.values()]
+                pairs = zip(group.emits, group.places.tolist(), strict=True)
+                found += [self._alone(emit, place, types[emit]) for emit, place in pairs]
         return [one for one in found if one is not None]
 
-    def _shared(self, emit: Emit) -> Slice | None:
-        """Return the few slices that an emit's one periodic Roll reads, if that is what it does."""
-        roll = emit.inputs[0]
-        if len(emit.inputs) > 1 or not isinstance(roll, Roll) or not self.kept:
-            return None
-        base = roll.feeder
-        if not isinstance(base, Slice) or not isinstance(roll.window, PeriodicWindow):
-            return None
-        return base if len(self.plan.flow(base, self.kept, self.made)) <= FEW_SLICES else None
+    def _few(self, group: SameSlices) -> bool:
+        """Tell whether there are slices for these windows, and so few that all close at once."""
+        if not self._has_slices(group.roll):
+            return False
+        return len(self.plan.flow(group.roll.feeder, self.kept, self.made)) <= FEW_SLICES
 
-    def _together(
-        self, group: list[tuple[Emit, int]], types: tuple[pa.DataType, ...]
-    ) -> Closed | None:
-        rolls = [emit.inputs[0] for emit, _ in group if isinstance(emit.inputs[0], Roll)]
-        flow = self.plan.flow(rolls[0].feeder, self.kept, self.made)
-        periodic = [roll.window for roll in rolls if isinstance(roll.window, PeriodicWindow)]
-        found = closing_instances(periodic, flow, self.from_us, self.to_us)
+    def _together(self, group: SameSlices, types: tuple[pa.DataType, ...]) -> Closed | None:
+        flow = self.plan.flow(group.roll.feeder, self.kept, self.made)
+        found = closing_instances(group.windows, flow, self.from_us, self.to_us)
+        if self.complete_from_us:
+            least = [self.complete_from_us.get((e.query, e.label), _EVER) for e in group.emits]
+            found = found.take(found.starts_us >= np.array(least)[found.windows])
         if not found.starts.size:
             return None
-        emit, _ = group[0]
-        roll = emit.inputs[0]
         partials = {
-            p: flow.partials[p].over_ranges(found.starts, found.ends) for p in roll.partials
+            p: flow.partials[p].over_ranges(found.starts, found.ends) for p in group.roll.partials
         }
         self.plan.combines += int((found.ends - found.starts).sum())
-        ranges_us = np.array([window.range_us for window in periodic])
-        ends_us = found.starts_us + ranges_us[found.windows]
-        places = np.array([place for _, place in group])[found.windows]
+        ends_us = found.starts_us + group.ranges_us[found.windows]
+        emit = group.emits[0]
         values = lowered(emit.outputs, partials, types)
-        keys = flow.keys[found.starts]
+        keys, places = flow.keys[found.starts], group.places[found.windows]
         return Closed(emit.query, places, keys, found.starts_us, ends_us, values)
 
     def _alone(self, emit: Emit, place: int, types: tuple[pa.DataType, ...]) -> Closed | None:
@@ -107,17 +98,27 @@ class Closing:
         return Closed(emit.query, places, flow.keys, flow.starts_us, flow.ends_us, values)
 
     def _rolled(self, emit: Emit, window: Window) -> Flow | None:
+        rolls = tuple(roll for roll in emit.inputs if isinstance(roll, Roll))
+        least = self.complete_from_us.get((emit.query, emit.label))
         if not isinstance(window, Timed):
-            return self.delimited[window]
-        if not self.kept or not closes_between(window, self.from_us, self.to_us):
+            found = self.delimited[rolls]
+            return found if found is None else _from(found, least)
+        if not closes_between(window, self.from_us, self.to_us):
+            return None
+        if not all(map(self._has_slices, rolls)):
             return None
         # Each by itself: feeders may still hold slices of instances that closed before.
-        flows = [self._newly(self.plan.flow(roll, self.kept, self.made)) for roll in emit.inputs]
+        flows = [self._newly(self.plan.flow(roll, self.kept, self.made)) for roll in rolls]
+        flows = [_from(flow, least) for flow in flows]
         partials: dict[Partial, Held] = {}
         for flow in flows:
             partials.update(flow.partials)
         first = flows[0]
         return Flow(first.keys, first.starts_us, first.ends_us, partials)
+
+    def _has_slices(self, roll: Roll) -> bool:
+        """Tell whether events came since the slices below a Roll are kept; before, none closes."""
+        return all(node in self.kept for node in self.plan.below[roll])
 
     def _newly(self, flow: Flow) -> Flow:
         """Keep the instances that end in what the watermark passes now."""
@@ -129,6 +130,13 @@ class Closing:
         if self.from_us is not None:
             inside &= ends > self.from_us
         return flow.take(np.flatnonzero(inside))
+
+
+def _from(flow: Flow, least_us: int | None) -> Flow:
+    """Leave out the instances that begin before all their events are known."""
+    if least_us is None:
+        return flow
+    return flow.take(np.flatnonzero(flow.starts_us >= least_us))
 
 
 def lowered(

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from weft.engines.local.held import Held, concat
 from weft.engines.local.lifting import lift
-from weft.kernels.grouping import Request, slice_events
+from weft.kernels.grouping import Extents, Request, slice_events
+from weft.kernels.grouping_dense import extent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,7 +89,12 @@ def slice_batch(events: Events, slices: Slices, partials: Sequence[Partial], thr
     requests = [request for one in lifted.values() for request in one.requests]
     times, keys = events.times_us, events.keys
     asked = requests or [Request("count_rows")]
-    batch = slice_events(times, keys, slices, asked, threads=threads)
+    extents = (
+        None
+        if not len(events)
+        else Extents(events.key_extent or extent(keys), events.timed.extent_us)
+    )
+    batch = slice_events(times, keys, slices, asked, extents=extents, threads=threads)
     found: dict[Partial, Held] = {}
     at = 0
     by_rows = {p: one.rows for p, one in lifted.items() if one.rows is not None}

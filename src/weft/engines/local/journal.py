@@ -111,6 +111,12 @@ class Journal:
         kept.digests = dict(self.digests)
         return kept
 
+    def outdated(self) -> Journal:
+        """Return the journal for another plan of the same scope: everything is written anew."""
+        kept = self.saved()
+        kept.touched, kept.forgotten, kept.complete = {}, {}, False
+        return kept
+
     def touch(self, node: Node, starts_us: Int64s) -> None:
         """Remember the slices that a batch falls into."""
         self.touched.setdefault(node, []).append(starts_us)
@@ -172,7 +178,8 @@ class Journal:
             return {}
         base = name_of_base(node)
         prefix, oldest = f"slices/{base}/", self.forgotten.get(node)
-        live.update(f"{prefix}{s}" for s in had.get(base, ()) if oldest is None or s >= oldest)
+        if self.complete:
+            live.update(f"{prefix}{s}" for s in had.get(base, ()) if oldest is None or s >= oldest)
         live.add(f"shape/{base}")
         written: Chunks = {}
         if f"shape/{base}" not in self.names:

@@ -41,11 +41,24 @@ def _look_up(values: npt.NDArray[np.integer], least: int, table: Codes, out: Cod
         out[i] = table[values[i] - least]
 
 
+@unlocked
+def _look_up_known(values: npt.NDArray[np.integer], least: int, table: Codes, out: Codes) -> bool:
+    """Look up as long as all values have codes; tell whether they had."""
+    for i in range(values.size):
+        place = values[i] - least
+        if place < 0 or place >= table.size or table[place] < 0:
+            return False
+        out[i] = table[place]
+    return True
+
+
 @dataclass(slots=True)
 class ColumnCodes:
     """The codes of one key column: a list of its distinct values, NULL among them."""
 
     values: Array | None = None
+    # Codes by position, of integers from the first number on; -1 where there is none yet.
+    _near: tuple[int, Codes] | None = None
 
     def encode(self, array: Array) -> Codes:
         """Return the code of each value; new values get the next codes.
@@ -85,17 +98,35 @@ class ColumnCodes:
         if pa.types.is_uint64(array.type):
             return None
         values = array.to_numpy(zero_copy_only=True)
+        out = np.empty(values.size, np.int32)
+        # From the second batch on there is seldom anything new.
+        if self._near is not None and _look_up_known(values, *self._near, out):
+            return out
         least, greatest = extent(values)
         if greatest - least >= _NEAR:
             return None
         used = np.zeros(greatest - least + 1, np.bool_)
         _mark(values, least, used)
         distinct = np.flatnonzero(used)
-        table = np.empty(used.size, np.int32)
+        table = np.full(used.size, -1, np.int32)
         table[distinct] = self._places(pa.array(distinct + least, pa.int64()).cast(array.type))
-        out = np.empty(values.size, np.int32)
         _look_up(values, least, table, out)
+        self._near = self._joined_near(least, table)
         return out
+
+    def _joined_near(self, least: int, table: Codes) -> tuple[int, Codes]:
+        """Put the codes of a batch to those known before, if they still lie close together."""
+        if self._near is None:
+            return least, table
+        first = min(least, self._near[0])
+        size = max(least + table.size, self._near[0] + self._near[1].size) - first
+        if size > _NEAR:
+            return least, table
+        joined = np.full(size, -1, np.int32)
+        for start, codes in (self._near, (least, table)):
+            own = joined[start - first : start - first + codes.size]
+            np.maximum(own, codes, out=own)
+        return first, joined
 
     def _places(self, distinct: Array) -> Codes:
         """Find distinct values in the list, adding those that are new."""

@@ -50,6 +50,25 @@ def oldest_open(window: Window, calendar: CalendarTable | None, watermark_us: in
             raise InternalError(f"{window} keeps no slices")
 
 
+def first_start(window: Window, calendar: CalendarTable | None, from_us: int) -> int:
+    """Return the start of the first instance that begins at a time or after it.
+
+    >>> first_start(PeriodicWindow(4, 2, 1), None, 6), first_start(PeriodicWindow(4, 2), None, 6)
+    (7, 6)
+    """
+    match window:
+        case PeriodicWindow():
+            return from_us + (window.offset_us - from_us) % window.slide_us
+        case CumulatingWindow():
+            return from_us + -from_us % window.range_us
+        case CalendarWindow():
+            assert calendar is not None
+            start, end = calendar.around(np.array([from_us]))
+            return from_us if start[0] == from_us else int(end[0])
+        case _:
+            raise InternalError(f"{window} begins with an event")
+
+
 _NEVER = 2**63 - 1
 
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.engines.local.chunks import name_of_base
 from weft.engines.local.delimited import Delimited
-from weft.engines.local.emitting import Closing, Types
+from weft.engines.local.emitting import Closing, Emitted, Types
 from weft.engines.local.events import Timed, events_of
 from weft.engines.local.flows import Flow, merged, slice_batch
 from weft.engines.local.journal import Journal, StateChanges
@@ -31,7 +32,6 @@ from weft.window import CalendarWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from weft.aggregates import Partial
     from weft.engines.local.calendar import CalendarTable
     from weft.engines.local.results import Closed
     from weft.kernels.partials import Bools
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from weft.query import Keys
     from weft.window import Window
 
+Rolls = tuple[Roll, ...]  # those of one window that an emit reads together
 THREADS = min(os.cpu_count() or 1, 4)
 ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has started
 
@@ -51,12 +52,16 @@ class ScopeOperator:
     keys: Keys
     emits: tuple[Emit, ...]
     plan: TimedPlan
-    delimited: dict[Window, Delimited]
+    delimited: dict[Rolls, Delimited]
     codes: KeyCodes
     runs: dict[Node, list[Flow]] = field(default_factory=dict)
     watermark_us: int | None = None
     late: int = 0
     events: int = 0
+    since_us: dict[Node, int] = field(default_factory=dict)  # from when slices have all events
+    # Of queries that came while events did: from when they are complete, what was late before.
+    complete_from_us: dict[Emitted, int] = field(default_factory=dict)
+    late_before: dict[str, int] = field(default_factory=dict)
     journal: Journal | None = None  # None until a host asks for changes
 
     @classmethod
@@ -64,11 +69,13 @@ class ScopeOperator:
         cls, scan: Scan, keys: Keys, nodes: tuple[Node, ...], emits: tuple[Emit, ...]
     ) -> ScopeOperator:
         """Prepare the nodes under the emits of one scope."""
-        wanted: dict[Window, dict[Partial, None]] = {}
-        for node in nodes:
-            if isinstance(node, Roll) and not is_timed(node.window):
-                wanted.setdefault(node.window, {}).update(dict.fromkeys(node.partials))
-        delimited = {w: Delimited(w, tuple(partials)) for w, partials in wanted.items()}
+        read = dict.fromkeys(emit.inputs for emit in emits)
+        delimited: dict[Rolls, Delimited] = {}
+        for inputs in read:
+            rolls = tuple(roll for roll in inputs if isinstance(roll, Roll))
+            if rolls and not is_timed(rolls[0].window):
+                partials = dict.fromkeys(p for roll in rolls for p in roll.partials)
+                delimited[rolls] = Delimited(rolls[0].window, tuple(partials))
         return cls(scan, keys, emits, TimedPlan.of(nodes, emits), delimited, KeyCodes(len(keys)))
 
     @classmethod
@@ -95,23 +102,29 @@ class ScopeOperator:
             self.journal = Journal()
         return self.journal.changes(self)
 
-    def counters(self) -> dict[str, int | None]:
-        """Return the watermark and what was counted."""
+    def counters(self) -> dict[str, Any]:
+        """Return what is known beside slices, keys and events, as JSON values."""
         return {
             "watermark_us": self.watermark_us,
             "late": self.late,
             "events": self.events,
             "combines": self.plan.combines,
+            "since_us": {name_of_base(node): us for node, us in self.since_us.items()},
+            "window_since_us": [one.since_us for one in self.delimited.values()],
+            "complete_from_us": [[*who, us] for who, us in self.complete_from_us.items()],
+            "late_before": self.late_before,
         }
 
     def take_counters(self, told: Mapping[str, Any]) -> None:
         """Take back what `counters` gave."""
-        self.watermark_us, self.late, self.events = (
-            told["watermark_us"],
-            told["late"],
-            told["events"],
-        )
-        self.plan.combines = told["combines"]
+        self.watermark_us, self.late = told["watermark_us"], told["late"]
+        self.events, self.plan.combines = told["events"], told["combines"]
+        nodes = {name_of_base(node): node for node in self.plan.bases}
+        self.since_us = {nodes[name]: us for name, us in told["since_us"].items()}
+        for one, us in zip(self.delimited.values(), told["window_since_us"], strict=True):
+            one.since_us = us
+        self.complete_from_us = {(query, name): us for query, name, us in told["complete_from_us"]}
+        self.late_before = told["late_before"]
 
     @property
     def nbytes(self) -> int:
@@ -137,13 +150,14 @@ class ScopeOperator:
                 node: slice_batch(events, base.slices, tuple(base.partials), threads)
                 for node, base in self.plan.bases.items()
             }
-            rows = {window: one.rows_of(events) for window, one in self.delimited.items()}
+            rows = {rolls: one.rows_of(events) for rolls, one in self.delimited.items()}
             for node, flow in sliced.items():
                 self.runs.setdefault(node, []).append(flow)
                 if self.journal is not None:
                     self.journal.touch(node, flow.starts_us)
-            for window, part in rows.items():
-                self.delimited[window].waiting.append(part)
+            for rolls, part in rows.items():
+                if len(part):
+                    self.delimited[rolls].waiting.append(part)
             self.events += len(events)
         self.late += dropped
 
@@ -151,14 +165,15 @@ class ScopeOperator:
         """Return the operator as it is now, to go back to; columns are shared, never changed."""
         kept = copy.copy(self)
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
-        kept.delimited = {window: one.saved() for window, one in self.delimited.items()}
+        kept.delimited = {rolls: one.saved() for rolls, one in self.delimited.items()}
+        kept.plan, kept.since_us = copy.copy(self.plan), dict(self.since_us)
         kept.journal = None if self.journal is None else self.journal.saved()
         return kept
 
     def _late(self, timed: Timed) -> Bools | None:
         """Tell which events come too late; None when none does."""
         watermark, times = self.watermark_us, timed.times_us
-        if watermark is None or not times.size or times.min() >= watermark:
+        if watermark is None or not times.size or timed.extent_us[0] >= watermark:
             return None
         late = times < watermark
         if not self.delimited:
@@ -178,10 +193,10 @@ class ScopeOperator:
         from_us = self.watermark_us
         if from_us is not None and to_us is not None and to_us <= from_us:
             return []
-        delimited = {window: one.advance(to_us) for window, one in self.delimited.items()}
+        delimited = {rolls: one.advance(to_us) for rolls, one in self.delimited.items()}
         kept = {node: merged(runs) for node, runs in self.runs.items()}
         self.runs = {node: [flow] for node, flow in kept.items()}
-        closing = Closing(self.plan, kept, delimited, from_us, to_us)
+        closing = Closing(self.plan, kept, delimited, from_us, to_us, self.complete_from_us)
         out = closing.closed(self.emits, types)
         self.watermark_us = to_us
         self._forget(to_us)
@@ -197,6 +212,7 @@ class ScopeOperator:
                 continue
             oldest = min(oldest_open(w, self._calendar(w), watermark_us) for w in base.windows)
             (flow,) = self.runs[node]
+            self.since_us[node] = max(self.since_us.get(node, oldest), oldest)
             needed = flow.starts_us >= oldest
             if self.journal is not None:
                 self.journal.forgotten[node] = oldest

@@ -54,8 +54,10 @@ def result_table(
         parts = _alike([one.values[at] for one in closed])
         columns.append((parts[0] if len(parts) == 1 else pa.concat_arrays(parts)).take(rows))
     arrays = [typed(array, field.type) for array, field in zip(columns, schema, strict=True)]
-    fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
-    return pa.table(arrays, schema=pa.schema(fields))
+    if any(array.type != field.type for array, field in zip(arrays, schema, strict=True)):
+        fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
+        schema = pa.schema(fields)  # of a custom aggregate only its values tell the type
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _concatenated(parts: list[Any]) -> Any:

@@ -10,10 +10,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from weft.engines.local.arranging import Arrangement, arrange
 from weft.engines.local.calendar import CalendarTable
 from weft.engines.local.flows import Flow
 from weft.engines.local.rolls import coarser, roll_slices, roll_stair, roll_windows
-from weft.engines.local.slices import slices_of_edges
+from weft.engines.local.slices import edges_as_cut, slices_of_edges
 from weft.errors import InternalError
 from weft.plan import STAIR, Emit, Node, Roll, Scan, Slice
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow
@@ -37,9 +38,19 @@ def is_timed(window: Window) -> bool:
 class Base:
     """Slices cut from events: where, for which partials, and for which windows they are kept."""
 
+    edges: Edges
     slices: Slices
     partials: dict[Partial, None]
     windows: dict[Window, None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, edges: Edges, partials: Iterable[Partial], readers: Iterable[Window]) -> Base:
+        """Cut at these edges, and at the ends of readers where only begins are given."""
+        cut = edges_as_cut(edges, readers)
+        slices = slices_of_edges(cut)
+        if slices is None:
+            raise InternalError("slices of time without edges")
+        return cls(cut, slices, dict.fromkeys(partials))
 
 
 @dataclass(slots=True)
@@ -49,9 +60,11 @@ class TimedPlan:
     emits: tuple[Emit, ...]
     bases: dict[Node, Base] = field(default_factory=dict)
     derived: dict[Slice, Slices] = field(default_factory=dict)
+    below: dict[Roll, tuple[Node, ...]] = field(default_factory=dict)  # the bases of each Roll
     calendars: dict[CalendarWindow, CalendarTable] = field(default_factory=dict)
     combines: int = 0  # rows that were read to be combined
     rows: Counter[Node] = field(default_factory=Counter)  # that each evaluation of a node gave
+    arrangement: Arrangement | None = None  # of the emits that were asked for last
 
     @classmethod
     def of(cls, nodes: Iterable[Node], emits: tuple[Emit, ...]) -> TimedPlan:
@@ -74,38 +87,42 @@ class TimedPlan:
     def _place(self, roll: Roll, readers: Mapping[Node, dict[Window, None]]) -> None:
         for feeder in roll.inputs:
             if isinstance(feeder, Scan):
-                slices = slices_of_edges(Edges.of([roll.window]))
-                if slices is None:
-                    raise InternalError(f"{roll.window} has no edges")
-                partials: dict[Partial, None] = dict.fromkeys(roll.partials)
-                self.bases[roll] = Base(slices, partials, {roll.window: None})
+                self.bases[roll] = Base.of(Edges.of([roll.window]), roll.partials, ())
             below: Node = feeder
             while isinstance(below, Slice):
-                slices = slices_of_edges(below.edges, readers[below])
-                if slices is None:
-                    raise InternalError(f"slices without edges feed {roll.window}")
-                if isinstance(below.input, Slice):
-                    self.derived.setdefault(below, slices)
-                else:
-                    base = self.bases.setdefault(below, Base(slices, dict.fromkeys(below.partials)))
-                    base.windows.update(readers[below])
+                if below not in self.bases and below not in self.derived:
+                    base = Base.of(below.edges, below.partials, readers[below])
+                    if isinstance(below.input, Slice):
+                        self.derived[below] = base.slices
+                    else:
+                        self.bases[below] = base
                 below = below.input
-        self._keep_for_outer(roll)
+        self.below[roll] = self._bases_below(roll)
+        for node in self.below[roll]:  # kept as long as the windows above need them
+            self.bases[node].windows[roll.window] = None
 
-    def _keep_for_outer(self, roll: Roll) -> None:
-        """Slices below a feeder are kept as long as the windows above it need them."""
-        below: list[Node] = [roll]
-        while below:
-            node = below.pop()
-            if node in self.bases:
-                self.bases[node].windows[roll.window] = None
-            if isinstance(node, Roll | Slice):
-                below.extend(i for i in node.inputs if not isinstance(i, Scan))
+    def _bases_below(self, roll: Roll) -> tuple[Node, ...]:
+        found: dict[Node, None] = {}
+        for feeder in roll.inputs:
+            node: Node = feeder
+            while isinstance(node, Slice) and isinstance(node.input, Slice):
+                node = node.input
+            if isinstance(node, Roll):
+                found.update(dict.fromkeys(self.below[node]))  # inputs were placed before
+            else:
+                found[roll if isinstance(node, Scan) else node] = None
+        return tuple(found)
 
     @property
     def windows(self) -> tuple[Window, ...]:
         """All windows, factor windows included."""
         return tuple(dict.fromkeys(w for base in self.bases.values() for w in base.windows))
+
+    def arranged(self, emits: tuple[Emit, ...]) -> Arrangement:
+        """Return how these emits close; a stream asks for the same ones again and again."""
+        if self.arrangement is None or self.arrangement.emits is not emits:
+            self.arrangement = arrange(emits)
+        return self.arrangement
 
     def flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
         """Evaluate a Slice or a Roll over the slices kept; each node once."""

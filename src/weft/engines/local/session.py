@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from weft.engines.local.archive import dump_session, load_session
+from weft.engines.local.archive import (
+    SessionState,
+    check_expected,
+    dump_session,
+    load_session,
+)
 from weft.engines.local.engine import scan_below
+from weft.engines.local.live import Registration, adopted, cut_plan, registrations_of
 from weft.engines.local.stream import Results, SourceStream, instant_of
 from weft.engines.measures import peak_resident_bytes
 from weft.errors import QueryError, UnsupportedError
 from weft.frames import to_arrow
 from weft.plan import Emit, Join, Plan
 from weft.plan.nodes import topological
+from weft.planners.live import embed_query, without_query
 from weft.query import JoinQuery, Query, Workload
-from weft.time import Duration, duration_us
+from weft.time import Duration, duration_us, format_us
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,10 +79,11 @@ class LocalSession:
     ) -> None:
         plans = _plans(workload, planner, statistics)
         queries = [query for plan in plans.values() for query in plan.queries]
-        delay_us = _delay_us(workload, queries, watermark)
+        self._delay_us = _delay_us(workload, queries, watermark)
         self._streams = {
-            source: SourceStream(source, plan, delay_us) for source, plan in plans.items()
+            source: SourceStream(source, plan, self._delay_us) for source, plan in plans.items()
         }
+        self._suspended: dict[str, Query] = {}
         self._one = len(queries) == 1
         self._finished = False
 
@@ -109,25 +117,96 @@ class LocalSession:
         self._finished = True
         return self._given(found)
 
+    def register(self, query: Query) -> Registration:
+        """Add a query while the session runs; return from when each of its windows is complete.
+
+        It reads the slices of other queries where these are cut at its edges and hold what it
+        needs, so it can answer for the past they reach back to; other slices start with the next
+        event. Other queries give the same rows as before. From the second query on, results come
+        by query.
+
+        >>> import weft
+        >>> ask = {"source": "s", "time": "ts", "aggs": {"n": weft.agg.count()}}
+        >>> hops = weft.Query("hops", windows={"20/5": weft.hopping(20, 5)}, **ask)
+        >>> session = LocalSession(weft.Workload([hops]))
+        >>> _ = session.push("s", pa.table({"ts": [1, 12, 23]}))
+        >>> tens = weft.Query("tens", windows={"10": weft.tumbling(10)}, **ask)
+        >>> session.register(tens).complete_from_us
+        {'10': 10}
+        >>> session.push("s", pa.table({"ts": [31]}))["tens"]["n"].to_pylist()
+        [1]
+        """
+        self._refuse_finished()
+        self._check_new(query)
+        stream = self._streams.get(query.source)
+        if stream is None:
+            plan = _plans(Workload([query]), "auto", None)[query.source]
+            made = SourceStream(query.source, plan, self._delay_us)
+        else:
+            made = adopted(stream, embed_query(cut_plan(stream), stream.bound(query)))
+        self._streams[query.source] = made
+        self._suspended.pop(query.name, None)
+        self._one = self._one and query.name in self.queries and len(self.queries) == 1
+        return self.queries[query.name]
+
+    def suspend(self, name: str) -> None:
+        """Stop a query's rows and free what it alone needs; `resume` brings it back."""
+        self._refuse_finished()
+        for source, stream in self._streams.items():
+            query = next((q for q in stream.plan.queries if q.name == name), None)
+            if query is not None:
+                self._streams[source] = adopted(stream, without_query(cut_plan(stream), name))
+                self._suspended[name] = query
+                return
+        raise self._unknown(name, "active", registrations_of(self._streams.values()))
+
+    def resume(self, name: str) -> Registration:
+        """Take a suspended query up again, as `register` does a new one."""
+        self._refuse_finished()
+        if name not in self._suspended:
+            raise self._unknown(name, "suspended", self._suspended)
+        return self.register(self._suspended[name])
+
+    @property
+    def queries(self) -> Mapping[str, Registration]:
+        """All queries: whether they are active, and from when their windows are complete."""
+        idle = {
+            name: Registration(name, False, dict.fromkeys(label for label, _ in query.windows))
+            for name, query in self._suspended.items()
+        }
+        return registrations_of(self._streams.values()) | idle
+
     def snapshot(self) -> bytes:
         """Return the whole session as bytes, for `restore` here or in another process."""
+        alone = [
+            _plans(Workload([query]), "independent", None) for query in self._suspended.values()
+        ]
         return dump_session(
-            {name: stream.saved_state() for name, stream in self._streams.items()},
-            one=self._one,
-            finished=self._finished,
+            SessionState(
+                {name: stream.saved_state() for name, stream in self._streams.items()},
+                tuple(plan for plans in alone for plan in plans.values()),
+                self._delay_us,
+                self._one,
+                self._finished,
+            )
         )
 
     @staticmethod
-    def restore(snapshot: bytes) -> LocalSession:
+    def restore(snapshot: bytes, workload: Workload | Plan | None = None) -> LocalSession:
         """Return the session that `snapshot` wrote; it goes on with identical results.
 
-        Custom aggregates and user-defined windows must be defined in this process. Partials of
-        custom aggregates are Python pickles: restore only snapshots you trust.
+        With a workload or a plan, a snapshot of anything else is refused. Custom aggregates and
+        user-defined windows must be defined in this process. Partials of custom aggregates are
+        Python pickles: restore only snapshots you trust.
         """
-        streams, one, finished = load_session(snapshot)
+        state = load_session(snapshot)
+        if workload is not None:
+            check_expected(state, workload)
         session = object.__new__(LocalSession)
-        session._streams = {name: SourceStream.of_state(s) for name, s in streams.items()}
-        session._one, session._finished = one, finished
+        session._streams = {name: SourceStream.of_state(s) for name, s in state.streams.items()}
+        session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}
+        session._delay_us, session._one = state.delay_us, state.one
+        session._finished = state.finished
         return session
 
     @property
@@ -152,6 +231,24 @@ class LocalSession:
             return found
         # Before the first batch nothing is known of the columns.
         return next(iter(found.values()), pa.table({}))
+
+    def _check_new(self, query: Query) -> None:
+        _refuse_joins(isinstance(query, JoinQuery))
+        if query.name in registrations_of(self._streams.values()):
+            raise QueryError(
+                f"the session has a query {query.name!r} already",
+                hint="give it another name, or suspend that one first",
+            )
+        if query.watermark_us is not None and query.watermark_us > self._delay_us:
+            raise QueryError(
+                f"query {query.name!r} waits {format_us(query.watermark_us)} for late events, and "
+                f"this session {format_us(self._delay_us)}",
+                hint="start the session with a longer watermark",
+            )
+
+    def _unknown(self, name: str, state: str, known: Mapping[str, object]) -> QueryError:
+        listed = ", ".join(known) or "there are none"
+        return QueryError(f"no {state} query is named {name!r}", hint=f"{state} queries: {listed}")
 
     def _refuse_finished(self) -> None:
         if self._finished:

@@ -61,10 +61,11 @@ class MixedSlices:
         return np.array(edges, np.int64)
 
 
-def slices_of_edges(edges: Edges, readers: Iterable[Window] = ()) -> Slices | None:
-    """Return the slicing of these edges, and of the ends of readers where only begins are given.
+def edges_as_cut(edges: Edges, readers: Iterable[Window] = ()) -> Edges:
+    """Return the edges that are cut for these: with the ends of readers, even where that is cheap.
 
-    None where nothing but events cuts.
+    >>> edges_as_cut(Edges(((0, 10), (0, 15), (0, 25)))).classes
+    ((0, 5),)
     """
     classes: list[EdgeClass] = list(edges.classes)
     if edges.slicing == "begins":
@@ -73,24 +74,26 @@ def slices_of_edges(edges: Edges, readers: Iterable[Window] = ()) -> Slices | No
             for reader in readers
             for part in periodic_parts(reader)
         ]
+    if classes and not any(isinstance(w, CalendarWindow) for w in edges.windows):
+        classes = _even_or_not(classes)
+    return Edges(tuple(classes), edges.windows)
+
+
+def slices_of_edges(edges: Edges) -> Slices | None:
+    """Return the slices between edges as they are cut; None where nothing but events cuts."""
     calendars = tuple(CalendarTable(w) for w in edges.windows if isinstance(w, CalendarWindow))
     if calendars:
-        return MixedSlices(calendars, EdgeHorizon.of(classes) if classes else None)
-    return _even_or_not(classes) if classes else None
+        periodic = EdgeHorizon.of(edges.classes) if edges.classes else None
+        return MixedSlices(calendars, periodic)
+    return slices_of_classes(edges.classes) if edges.classes else None
 
 
-def _even_or_not(classes: list[EdgeClass]) -> Slices:
-    """Cut at every common divisor where that gives few slices more: even slices need no lookup.
-
-    >>> _even_or_not([(0, 10), (0, 15), (0, 25)]).width_us
-    5
-    """
+def _even_or_not(classes: list[EdgeClass]) -> list[EdgeClass]:
+    """Cut at every common divisor where that gives few slices more: even slices need no lookup."""
     chosen = primitive(classes)
     grain = common_grain(chosen)
     edges_per_grain = sum(grain / modulus for _, modulus in chosen)
-    if edges_per_grain * MOST_FINER >= 1:
-        return slices_of_classes([(chosen[0][0], grain)])
-    return slices_of_classes(chosen)
+    return [(chosen[0][0] % grain, grain)] if edges_per_grain * MOST_FINER >= 1 else list(chosen)
 
 
 def periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:

@@ -48,6 +48,7 @@ class SourceStream:
     watermark_us: int | None = None
     timeless: int = 0
     seconds: float = 0.0  # spent on batches and on closing
+    latest_us: dict[str, int] = field(default_factory=dict)  # the latest event, by time column
 
     @property
     def operators(self) -> list[ScopeOperator]:
@@ -60,12 +61,15 @@ class SourceStream:
             if self.schema is None:
                 self.start(table.schema)
             self._check(table.schema)
+            latest: dict[str, int] = {}
             for scan, operators in self.scopes.items():
                 timed = read_scan(scan, table, scan.columns)
                 self.timeless += timed.timeless
                 for operator in operators:
                     operator.process(timed)
-            return self._advance(self._latest(table))
+                if scan.where is None and scan.time is not None and timed.times_us.size:
+                    latest[scan.time] = timed.extent_us[1]
+            return self._advance(self._latest(table, latest))
 
     @contextmanager
     def _unchanged_by_errors(self) -> Iterator[None]:
@@ -80,22 +84,36 @@ class SourceStream:
             raise
         self.seconds += perf_counter() - start
 
-    def _latest(self, table: pa.Table) -> int | None:
-        """Return the watermark that a batch allows: its latest event less the delay."""
-        latest: list[int] = []
-        for name in dict.fromkeys(scan.time for scan in self.scopes if scan.time):
+    def _latest(self, table: pa.Table, latest: dict[str, int]) -> int | None:
+        """Return the watermark that a batch allows: its latest event less the delay.
+
+        `latest` has the latest events that are known already, by time column.
+        """
+        # Times that suspended queries go by move on too.
+        for name in dict.fromkeys((*self.latest_us, *(s.time for s in self.scopes if s.time))):
+            if name in latest:
+                continue
             times, valid = read_times(plain(table.column(name)), name)
             known = times if valid is None else times[valid]
             if known.size:
-                latest.append(extent(known)[1])
-        return min(latest) - self.delay_us if latest else None
+                latest[name] = extent(known)[1]
+        before = self.latest_us
+        self.latest_us = before | {n: max(us, before.get(n, us)) for n, us in latest.items()}
+        return min(latest.values()) - self.delay_us if latest else None
+
+    def bound(self, query: Query) -> Query:
+        """Look up the time column of a query, if the types of this source are known."""
+        return query if self.schema is None else self._bound([query], self.schema)[query.name]
+
+    def _bound(self, queries: Iterable[Query], schema: pa.Schema) -> dict[str, Query]:
+        timestamps = tuple(f.name for f in schema if pa.types.is_timestamp(f.type))
+        table = TableColumns(tuple(schema.names), timestamps)
+        bound = bind(Workload(queries), {self.source: table})
+        return {q.name: q for q in bound if isinstance(q, Query)}
 
     def start(self, schema: pa.Schema) -> None:
         """Look up time columns and types, and make the operators."""
-        timestamps = tuple(f.name for f in schema if pa.types.is_timestamp(f.type))
-        table = TableColumns(tuple(schema.names), timestamps)
-        bound = bind(Workload(self.plan.queries), {self.source: table})
-        queries = {q.name: q for q in bound if isinstance(q, Query)}
+        queries = self._bound(self.plan.queries, schema)
         time = next((q.time for q in queries.values() if q.time is not None), None)
         plan = self.plan if time is None else self.plan.with_times({self.source: time})
         schemas = {name: result_schema(query, schema) for name, query in queries.items()}
@@ -166,6 +184,7 @@ class SourceStream:
             self.watermark_us,
             self.timeless,
             [snapshot(operator) for operator in self.operators],
+            self.latest_us,
         )
 
     @classmethod
@@ -177,11 +196,16 @@ class SourceStream:
             for operator, chunks in zip(stream.operators, state.chunks, strict=True):
                 restore(operator, chunks)
         stream.watermark_us, stream.timeless = state.watermark_us, state.timeless
+        stream.latest_us = state.latest_us
         return stream
 
     def late(self) -> dict[str, int]:
         """Return how many events came too late for each query."""
-        return {e.query: one.late for one in self.operators for e in one.emits}
+        return {
+            emit.query: one.late - one.late_before.get(emit.query, 0)
+            for one in self.operators
+            for emit in one.emits
+        }
 
 
 def instant_of(time: Any) -> int:

@@ -56,6 +56,10 @@ class Discretizer(Protocol):
         """
         ...
 
+    def start_amid(self) -> None:
+        """Take note that events came before the first one that will be shown."""
+        ...
+
     def snapshot(self) -> dict[str, Any]:
         """Return what is kept per key, as JSON values."""
         ...

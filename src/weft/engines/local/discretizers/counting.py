@@ -48,6 +48,9 @@ class Counting:
         self.skip = skip
         return spanning(events, first, first + rows, keep)
 
+    def start_amid(self) -> None:
+        """Counting starts with the first event shown."""
+
     def snapshot(self) -> dict[str, Any]:
         """Return how many events each key skips."""
         return {"skip": self.skip.tolist()}

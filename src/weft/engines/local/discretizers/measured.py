@@ -30,6 +30,7 @@ class Measured:
     # Of each key: the least ordinal that is still open, and the last value seen.
     following: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     last: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+    amid: bool = False  # the instances of a key's first event may have had others before
 
     def marks(self, events: Timed) -> dict[str, Array]:
         """Read the measure; NULL is an error, as the order of events would be unknown."""
@@ -55,10 +56,14 @@ class Measured:
         last = np.concatenate([self.last, np.full(max(size - self.last.size, 0), -np.inf)])
         self._check(values, starts, events.new[starts], last[owners])
         lows, highs = ordinals(values, self.window.range_units, self.window.slide_units)
+        if self.amid:
+            unknown = following[owners] == _FIRST
+            following[owners[unknown]] = highs[starts[unknown]] + 1
         # Instances up to the one before the last event's first can get no more events.
         bounds = np.full(starts.size, 2**62) if watermark_us is None else lows[ends - 1]
         first, stop = _instances(starts, ends, lows, highs, following[owners], bounds)
-        following[owners], last[owners] = lows[ends - 1], values[ends - 1]
+        following[owners] = np.maximum(following[owners], lows[ends - 1])
+        last[owners] = values[ends - 1]
         keep = highs >= np.repeat(bounds, ends - starts)
         self.following, self.last = following, last
         return spanning(events, first, stop, keep)
@@ -87,15 +92,21 @@ class Measured:
             hint="filter such events out with where=, or order the events by another column",
         )
 
+    def start_amid(self) -> None:
+        """Leave out the instances that hold a key's first event: it may not be their first."""
+        self.amid = True
+
     def snapshot(self) -> dict[str, Any]:
         """Return the open ordinals and last values; infinities as text."""
         return {
+            "amid": self.amid,
             "following": self.following.tolist(),
             "last": [value.hex() for value in self.last.tolist()],
         }
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Take the numbers back."""
+        self.amid = kept["amid"]
         self.following = np.array(kept["following"], np.int64)
         self.last = np.array([float.fromhex(value) for value in kept["last"]], np.float64)
 

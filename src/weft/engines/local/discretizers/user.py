@@ -100,6 +100,9 @@ class UserDefined:
                 hint="begins and ends are counts, and only an open window can end",
             )
 
+    def start_amid(self) -> None:
+        """The user's state starts with the first event shown."""
+
     def snapshot(self) -> dict[str, Any]:
         """Return the state and the open begins of each key."""
         return {str(key): [kept.state, kept.begun] for key, kept in self.open.items()}

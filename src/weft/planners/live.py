@@ -1,0 +1,228 @@
+"""Plans of a running workload: a query is embedded into what is sliced already, or taken out.
+
+A query that comes later reads the slices of the others where they are cut at its edges and hold
+its partials; they have the past it needs. Where they do not suffice, it is planned by itself. A
+query that goes takes with it what it alone needs. Patroumpas & Sellis, "Subsuming Multiple Sliding
+Windows for Shared Stream Computation", hand parts of windows over to other windows; here only
+slices are kept, which all windows read, so nothing moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+from weft.aggregates import Partial, decompose
+from weft.cost.model import RateModel, coefficients_of
+from weft.errors import InternalError
+from weft.plan import FOLD, Emit, Join, Node, Plan, Roll, Scan, Slice
+from weft.plan.nodes import topological
+from weft.plan.validate import cuts, validate
+from weft.planners.portfolio import optimize
+from weft.query import Query, Workload
+from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Sources = tuple[str, str | None, str | None]  # source, time column and filter: one scan
+
+
+def embed_query(plan: Plan, query: Query) -> Plan:
+    """Add a query to a running plan: windows read live slices that suffice, or slices of their own.
+
+    >>> from weft import agg, hopping, tumbling
+    >>> ask = {"source": "s", "time": "ts", "aggs": {"n": agg.sum("x")}}
+    >>> running = optimize(Workload([Query("a", windows={"6/2": hopping(6, 2)}, **ask)]),
+    ...                    "slice", "local")
+    >>> both = embed_query(running, Query("b", windows={"4": tumbling(4)}, **ask))
+    >>> [type(node).__name__ for node in both.nodes]
+    ['Scan', 'Slice', 'Roll', 'Emit', 'Roll', 'Emit']
+    """
+    needed = decompose(call for _, call in query.aggs)
+    emits = [e for e in plan.emits if _scan(e) == _read_by(query) and e.keys == query.keys]
+    found: dict[str, tuple[Roll, ...]] = {}
+    for label, window in query.windows:
+        rolls = _same_window(emits, window, needed) or _from_slices(emits, window, needed)
+        if rolls:
+            found[label] = rolls
+    missing = {label: w for label, w in query.windows if label not in found}
+    if missing:
+        alone = Workload([_restricted(query, missing)])
+        own = optimize(alone, "auto", plan.engine, plan.statistics)
+        found |= {e.label: tuple(i for i in e.inputs if isinstance(i, Roll)) for e in own.emits}
+    added = tuple(
+        Emit(found[label], query.name, label, query.aggs, query.window_columns)
+        for label, _ in query.windows
+    )
+    return _assembled(plan, (*plan.emits, *added), (*plan.queries, query))
+
+
+def without_query(plan: Plan, name: str) -> Plan:
+    """Take a query out of a running plan, with all that it alone needs.
+
+    >>> from weft import agg, tumbling
+    >>> ask = {"source": "s", "time": "ts"}
+    >>> two = Workload([Query("a", windows={"2": tumbling(2)}, aggs={"n": agg.sum("x")}, **ask),
+    ...                 Query("b", windows={"4": tumbling(4)}, aggs={"m": agg.max("y")}, **ask)])
+    >>> left = without_query(optimize(two, "slice", "local"), "b")
+    >>> left.scans[0].columns, [str(p) for p in left.nodes[1].partials]
+    (('x',), ['sum(x)', 'count(x)'])
+    """
+    emits = tuple(emit for emit in plan.emits if emit.query != name)
+    return _assembled(plan, emits, [query for query in plan.queries if query.name != name])
+
+
+def as_cut(plan: Plan, edges: Mapping[Node, Edges]) -> Plan:
+    """Write down where an engine cuts: its slices are then open to other windows.
+
+    A window that an engine computes from events by slices of its own is written as such.
+    """
+    return _assembled(plan, plan.emits, plan.queries, edges)
+
+
+def _read_by(query: Query) -> Sources:
+    return query.source, query.time, query.where
+
+
+def _scan(node: Node) -> Sources:
+    while not isinstance(node, Scan):
+        node = node.inputs[0]
+    return node.source, node.time, node.where
+
+
+def _restricted(query: Query, windows: Mapping[str, Window]) -> Query:
+    return Query(
+        query.name,
+        source=query.source,
+        time=query.time,
+        keys=dict(query.keys),
+        where=query.where,
+        windows=windows,
+        aggs=dict(query.aggs),
+        watermark=query.watermark_us,
+        window_columns=query.window_columns,
+    )
+
+
+def _same_window(
+    emits: Iterable[Emit], window: Window, needed: Sequence[Partial]
+) -> tuple[Roll, ...]:
+    """Return the Rolls of a query that asks no less of the same window; empty without one."""
+    for emit in emits:
+        rolls = tuple(roll for roll in emit.inputs if isinstance(roll, Roll))
+        known = {p for roll in rolls for p in roll.partials}
+        if rolls and rolls[0].window == window and known.issuperset(needed):
+            return rolls
+    return ()
+
+
+def _from_slices(
+    emits: Sequence[Emit], window: Window, needed: Sequence[Partial]
+) -> tuple[Roll, ...]:
+    """Roll the window from the coarsest slices of events that are cut at all its edges."""
+    if not isinstance(window, PeriodicWindow | CumulatingWindow | CalendarWindow):
+        return ()
+    fitting = [
+        node
+        for node in topological(tuple(emits))
+        if isinstance(node, Slice)
+        and isinstance(node.input, Scan)
+        and set(node.partials).issuperset(needed)
+        and cuts(node.edges, window)
+    ]
+    if not fitting:
+        return ()
+    slices = min(fitting, key=lambda node: sum(1 / modulus for _, modulus in node.edges.classes))
+    return (Roll((slices,), window, FOLD, slices.keys, tuple(needed)),)
+
+
+def _assembled(
+    plan: Plan,
+    emits: tuple[Emit, ...],
+    queries: Sequence[Query],
+    edges: Mapping[Node, Edges] | None = None,
+) -> Plan:
+    """Put emits together: one scan for all that keep the same events, no partial in vain."""
+    nodes = topological(emits)
+    rebuilding = _Rebuilding(_scans(queries), _needs(nodes), edges or {})
+    made: dict[Node, Node] = {}
+    for node in nodes:
+        made[node] = rebuilding.rebuilt(node, made)
+    chosen = topological(tuple(e for e in (made[emit] for emit in emits) if isinstance(e, Emit)))
+    validate(chosen)
+    costs = RateModel(coefficients_of(plan.engine), plan.statistics).node_costs(chosen)
+    # What was considered and charged before is no longer about these nodes.
+    return replace(
+        plan, nodes=chosen, node_costs=costs, candidates=(), shares=(), notes=(), unit="per second"
+    )
+
+
+def _scans(queries: Sequence[Query]) -> dict[Sources, Scan]:
+    readers: dict[Sources, list[Query]] = {}
+    for query in queries:
+        readers.setdefault(_read_by(query), []).append(query)
+    return {
+        read: Scan(
+            *read,
+            tuple(sorted({column for q in own for column in q.inputs})),
+            any(q.needs_whole_events for q in own),
+            max((q.watermark_us for q in own if q.watermark_us is not None), default=None),
+        )
+        for read, own in readers.items()
+    }
+
+
+def _needs(nodes: Sequence[Node]) -> dict[Node, dict[Partial, None]]:
+    """Return the partials that anyone above reads of each node."""
+    needs: dict[Node, dict[Partial, None]] = {node: {} for node in nodes}
+    for node in reversed(nodes):
+        if isinstance(node, Emit):
+            own = dict.fromkeys(decompose(call for _, call in node.outputs))
+        else:
+            own = needs[node]
+        for feeder in node.inputs:
+            if isinstance(feeder, Slice | Roll):
+                known = set(feeder.partials)
+                needs[feeder].update((p, None) for p in own if p in known)
+    return needs
+
+
+@dataclass(frozen=True, slots=True)
+class _Rebuilding:
+    """What nodes are made anew from, inputs first."""
+
+    scans: Mapping[Sources, Scan]
+    needs: Mapping[Node, dict[Partial, None]]
+    edges: Mapping[Node, Edges]
+
+    def rebuilt(self, node: Node, made: Mapping[Node, Node]) -> Node:
+        match node:
+            case Scan():
+                return self.scans[_scan(node)]
+            case Slice():
+                input = made[node.input]
+                assert isinstance(input, Scan | Slice)
+                edges = self.edges.get(node, node.edges)
+                return Slice(input, node.keys, edges, self._partials(node))
+            case Roll():
+                return self._roll(node, made)
+            case Emit():
+                rolls = [made[i] for i in node.inputs]
+                return replace(node, inputs=tuple(r for r in rolls if isinstance(r, Roll)))
+            case Join():
+                raise InternalError("a join in a running plan")
+            case _:
+                assert_never(node)
+
+    def _partials(self, node: Slice | Roll) -> tuple[Partial, ...]:
+        return tuple(p for p in node.partials if p in self.needs[node])
+
+    def _roll(self, node: Roll, made: Mapping[Node, Node]) -> Roll:
+        partials = self._partials(node)
+        inputs = tuple(i for i in (made[i] for i in node.inputs) if not isinstance(i, Emit | Join))
+        feeder = inputs[0]
+        sliceable = not any(p.laws().holistic for p in partials)
+        if isinstance(feeder, Scan) and node in self.edges and sliceable:
+            inputs = (Slice(feeder, node.keys, self.edges[node], partials),)
+        return Roll(inputs, node.window, node.technique, node.keys, partials)
