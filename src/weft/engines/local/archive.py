@@ -1,10 +1,11 @@
-"""A session as bytes: a version, a manifest in JSON, and the chunks of all operators."""
+"""A session as bytes: a version, a checksum, a manifest in JSON, the chunks of all operators."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -13,11 +14,15 @@ from weft.plan import Plan
 from weft.query import Query
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weft.query import AnyQuery, Workload
 
 MAGIC = b"weft session"
 VERSION = 2
 _SIZE = 8
+_DIGEST = 32
+_CODEC: Literal["zstd"] = "zstd"
 
 
 class StreamState(NamedTuple):
@@ -74,32 +79,22 @@ def dump_session(session: SessionState) -> bytes:
         "sizes": [*map(len, blobs)],
     }
     head = json.dumps(manifest).encode()
-    sizes = VERSION.to_bytes(_SIZE, "little") + len(head).to_bytes(_SIZE, "little")
-    return b"".join([MAGIC, sizes, head, *blobs])
+    body = b"".join([len(head).to_bytes(_SIZE, "little"), head, *blobs])
+    # The many small chunks of slices have much in common.
+    packed: bytes = pa.compress(body, codec=_CODEC, asbytes=True)
+    numbers = VERSION.to_bytes(_SIZE, "little") + len(body).to_bytes(_SIZE, "little")
+    return b"".join([MAGIC, numbers, hashlib.sha256(packed).digest(), packed])
 
 
 def load_session(snapshot: bytes) -> SessionState:
     """Read a session back, or say why these bytes are none."""
-    at = len(MAGIC)
-    if snapshot[:at] != MAGIC or len(snapshot) < at + 2 * _SIZE:
-        raise DataError(
-            "these bytes are no snapshot of a session", hint="pass what session.snapshot() gave"
-        )
-    version = int.from_bytes(snapshot[at : at + _SIZE], "little")
-    if version != VERSION:
-        raise DataError(
-            f"the snapshot is of version {version}, and this weft reads version {VERSION}",
-            hint="restore it with the version of weft that wrote it",
-        )
-    size = int.from_bytes(snapshot[at + _SIZE : at + 2 * _SIZE], "little")
-    body = at + 2 * _SIZE + size
-    manifest: dict[str, Any] = json.loads(snapshot[body - size : body])
-    if len(snapshot) != body + sum(manifest["sizes"]):
-        raise DataError("the snapshot is cut short", hint="copy the whole of it")
+    body = _body(snapshot)
+    at = _SIZE + int.from_bytes(body[:_SIZE], "little")
+    manifest: dict[str, Any] = json.loads(body[_SIZE:at])
     blobs = []
     for length in manifest["sizes"]:
-        blobs.append(snapshot[body : body + length])
-        body += length
+        blobs.append(body[at : at + length])
+        at += length
     streams = {told["source"]: _state(told, blobs) for told in manifest["streams"]}
     suspended = tuple(Plan.from_json(text) for text in manifest["suspended"])
     return SessionState(
@@ -107,19 +102,47 @@ def load_session(snapshot: bytes) -> SessionState:
     )
 
 
-def check_expected(session: SessionState, expected: Workload | Plan) -> None:
-    """Refuse a session that does not run what is expected.
+def _body(snapshot: bytes) -> bytes:
+    """Return what a snapshot holds, if it is one and whole."""
+    head = len(MAGIC) + 2 * _SIZE + _DIGEST
+    if snapshot[: len(MAGIC)] != MAGIC or len(snapshot) < head:
+        raise DataError(
+            "these bytes are no snapshot of a session", hint="pass what session.snapshot() gave"
+        )
+    version, size = (
+        int.from_bytes(snapshot[at : at + _SIZE], "little")
+        for at in (len(MAGIC), len(MAGIC) + _SIZE)
+    )
+    if version != VERSION:
+        raise DataError(
+            f"the snapshot is of version {version}, and this weft reads version {VERSION}",
+            hint="restore it with the version of weft that wrote it",
+        )
+    packed = snapshot[head:]
+    if hashlib.sha256(packed).digest() != snapshot[head - _DIGEST : head]:
+        raise DataError(
+            "the snapshot is damaged or cut short", hint="copy the whole of it, as it was written"
+        )
+    body: bytes = pa.decompress(packed, decompressed_size=size, codec=_CODEC, asbytes=True)
+    return body
 
-    Of a plan the fingerprint must be the same; of a workload every query, however it is planned.
-    """
-    if isinstance(expected, Plan):
-        found = [state.plan.fingerprint for state in session.streams.values()]
-        if found != [expected.fingerprint]:
-            raise DataError(
-                f"the snapshot is of plan {', '.join(found)}, not of plan {expected.fingerprint}",
-                hint="restore it without a plan, or start a new session of this one",
-            )
-        return
+
+def check_plans(session: SessionState, expected: Mapping[str, Plan]) -> None:
+    """Refuse a session that does not run these plans, one per source."""
+    for source in {**session.streams, **expected}:
+        state, plan = session.streams.get(source), expected.get(source)
+        if state is None or plan is None:
+            has = "has no" if state is None else "has a"
+            raise _differs(f"the snapshot {has} source {source!r}")
+        time = next((scan.time for scan in state.plan.scans if scan.time), None)
+        known = state.plan.fingerprint
+        wanted = (plan if time is None else plan.with_times({source: time})).fingerprint
+        if known != wanted:
+            raise _differs(f"the snapshot is of plan {known}, not of plan {wanted}")
+
+
+def check_queries(session: SessionState, expected: Workload) -> None:
+    """Refuse a session that does not answer these queries, however they are planned."""
     plans = (*(state.plan for state in session.streams.values()), *session.suspended)
     known = {query.name: query for plan in plans for query in plan.queries}
     wanted = {query.name: query for query in expected.queries}
@@ -129,10 +152,13 @@ def check_expected(session: SessionState, expected: Workload | Plan) -> None:
         if name not in known or name not in wanted or not _alike(known[name], wanted[name])
     )
     if differing:
-        raise DataError(
-            f"the snapshot is of another workload: {', '.join(differing)} differ",
-            hint="restore it without a workload, or start a new session of this one",
+        raise _differs(
+            f"the snapshot is of another workload, which differs in {', '.join(differing)}"
         )
+
+
+def _differs(how: str) -> DataError:
+    return DataError(how, hint="restore it without a check, or start a new session of this one")
 
 
 def _alike(known: Query, wanted: AnyQuery) -> bool:

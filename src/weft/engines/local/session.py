@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from weft.engines.local.archive import (
     SessionState,
-    check_expected,
+    check_plans,
+    check_queries,
     dump_session,
     load_session,
 )
@@ -200,8 +201,10 @@ class LocalSession:
         Python pickles: restore only snapshots you trust.
         """
         state = load_session(snapshot)
-        if workload is not None:
-            check_expected(state, workload)
+        if isinstance(workload, Plan):
+            check_plans(state, _plans(workload, "auto", None))
+        elif workload is not None:
+            check_queries(state, workload)
         session = object.__new__(LocalSession)
         session._streams = {name: SourceStream.of_state(s) for name, s in state.streams.items()}
         session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}
@@ -266,9 +269,11 @@ def _plans(
         _refuse_joins(any(isinstance(node, Join) for node in workload.nodes))
         if len(emits) == 1:
             return dict.fromkeys(emits, workload)
+        costs = dict(zip(workload.nodes, workload.node_costs, strict=True))
+        parts = {source: topological(tuple(own)) for source, own in emits.items()}
         return {
-            source: replace(workload, nodes=topological(tuple(own)), node_costs=())
-            for source, own in emits.items()
+            source: replace(workload, nodes=nodes, node_costs=tuple(costs[n] for n in nodes))
+            for source, nodes in parts.items()
         }
     from weft.planners.portfolio import optimize
 
