@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.engines.local.bags import Bags
 from weft.engines.local.held import Held, concat
 from weft.engines.local.lifting import lift
 from weft.kernels.grouping import Extents, Request, slice_events
@@ -51,6 +52,26 @@ class Flow:
         ends = None if self.ends_us is None else self.ends_us[rows]
         partials = {p: held.take(rows) for p, held in self.partials.items()}
         return Flow(self.keys[rows], self.starts_us[rows], ends, partials)
+
+    @property
+    def sets(self) -> dict[Partial, Bags]:
+        """The partials that are sets of values: how often one appears does not matter."""
+        return {
+            partial: held
+            for partial, held in self.partials.items()
+            if isinstance(held, Bags) and partial.laws().idempotent
+        }
+
+    def with_latest_only(self, before_us: int) -> Flow:
+        """Keep of sets, in slices before a time, only each value's latest appearance.
+
+        Instances that are open at that time and read an earlier slice read the latest one too, so
+        many nested windows need one entry per value and not one per slice (Patroumpas & Sellis,
+        "Subsuming Multiple Sliding Windows for Shared Stream Computation").
+        """
+        behind = self.starts_us < before_us
+        thinned = {p: bags.latest(self.keys, behind) for p, bags in self.sets.items()}
+        return Flow(self.keys, self.starts_us, self.ends_us, {**self.partials, **thinned})
 
     def over_ranges(
         self,
