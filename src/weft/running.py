@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weft.window import Window
 
 _QUERY = "aggregate"
+STREAM = "spark-stream"
 
 
 def aggregate(
@@ -41,7 +42,7 @@ def aggregate(
 ) -> Any:
     """Aggregate one table over many windows at once; the result is of the table's own type.
 
-    `options` are those of `run`: engine, planner, statistics.
+    `options` are those of `run`: engine, planner, statistics, strategy.
     """
     query = Query(
         _QUERY,
@@ -70,19 +71,21 @@ def run(
     *,
     planner: str = "auto",
     statistics: Statistics | Mapping[str, Statistics] | None = None,
+    strategy: str | None = None,
 ) -> Any:
     """Run a workload, or a plan as it is, over tables given by name.
 
     One query gives one table of the type that came in; several give a mapping of their names to
     tables. Without `engine` the tables decide: Spark for Spark DataFrames, in-process otherwise.
+    `strategy` forces how Spark runs it, "native" or "columnar"; without it the plan decides.
     """
     from weft.frames import FrameKind, from_arrow, kind_of
 
     kinds = {name: kind_of(table) for name, table in tables.items()}
     kind: FrameKind = next(iter(kinds.values()), "arrow")
-    chosen = engine_for(tables, engine)
+    chosen = engine_for(tables, engine, strategy)
     own = tables_for(chosen, tables)
-    results = _run(workload_or_plan, own, chosen, planner, statistics)
+    results = _run(workload_or_plan, own, chosen, planner, statistics, strategy)
     if family_of(chosen) != "spark" or kind != "spark":
         results = {name: from_arrow(_arrow(table), kind) for name, table in results.items()}
     return next(iter(results.values())) if len(results) == 1 else results
@@ -95,19 +98,20 @@ def run_measured(
     *,
     planner: str = "auto",
     statistics: Statistics | Mapping[str, Statistics] | None = None,
+    strategy: str | None = None,
 ) -> tuple[dict[str, pa.Table], Measures]:
     """Run like `run`, to the end; return Arrow tables by query, and what the run did and took."""
     from weft.engines.measures import MeasuringEngine
     from weft.frames import kind_of
 
-    chosen = engine_named(engine or default_engine(map(kind_of, tables.values())))
+    chosen = engine_named(engine or default_engine(map(kind_of, tables.values())), strategy)
     if not isinstance(chosen, MeasuringEngine):
         raise UnsupportedError(
             f"the {chosen.name} engine does not tell what a run took",
             hint="use engine 'local' or 'spark'",
         )
     own = tables_for(chosen, tables)
-    plan = _plan_for(workload_or_plan, own, chosen, planner, statistics)
+    plan = plan_for(workload_or_plan, own, chosen, planner, statistics, strategy)
     results, measures = chosen.run_measured(plan, own)
     return {name: _arrow(table) for name, table in results.items()}, measures
 
@@ -133,7 +137,11 @@ def verify(
     *,
     planner: str = "auto",
 ) -> Report:
-    """Run the workload on every engine and compare each result with the first engine's."""
+    """Run the workload on every engine and compare each result with the first engine's.
+
+    "spark-stream" plays the tables back as streams; it is compared by the windows that have closed
+    when they end, so another engine comes first.
+    """
     from weft.compare import first_difference
     from weft.frames import to_arrow
 
@@ -143,7 +151,9 @@ def verify(
     bound = bind_tables(workload, arrow)
     wanted, *others = [(name, _answer(bound, arrow, name, planner)) for name in engines]
     differences = [
-        first_difference(query, results[query.name], wanted[1][query.name], name)
+        first_difference(
+            query, results[query.name], _comparable(query, wanted[1][query.name], arrow, name), name
+        )
         for name, results in others
         for query in bound
     ]
@@ -154,9 +164,43 @@ def verify(
 def _answer(
     workload: Workload, tables: Mapping[str, pa.Table], engine: str, planner: str
 ) -> dict[str, pa.Table]:
+    if engine == STREAM:
+        return _streamed(workload, tables, planner)
     chosen = engine_named(engine)
     results = _run(workload, tables_for(chosen, tables), chosen, planner)
     return {name: _arrow(table) for name, table in results.items()}
+
+
+def _streamed(
+    workload: Workload, tables: Mapping[str, pa.Table], planner: str
+) -> dict[str, pa.Table]:
+    """Play the tables back as streams; without a watermark of their own nothing is late in them."""
+    from weft.engines.spark.session import current_session
+    from weft.engines.spark.streaming.columnar import ROCKS_STORE, stored_in
+    from weft.engines.spark.streaming.replay import collected, replayed
+
+    session = current_session()
+    timed = Workload(
+        query.with_watermark(0)
+        if isinstance(query, Query) and query.watermark_us is None
+        else query
+        for query in workload
+    )
+    times = {q.source: q.time for q in timed if isinstance(q, Query) and q.time is not None}
+    with replayed(tables, times, session) as streams, stored_in(ROCKS_STORE, session):
+        results = _run(timed, streams, engine_named(STREAM), planner)
+        return {name: collected(rows) for name, rows in results.items()}
+
+
+def _comparable(
+    query: AnyQuery, rows: pa.Table, tables: Mapping[str, pa.Table], engine: str
+) -> pa.Table:
+    """Leave out what a stream still holds open when its input ends."""
+    if engine != STREAM or not isinstance(query, Query):
+        return rows
+    from weft.engines.spark.streaming.replay import closed_rows
+
+    return closed_rows(query, rows, tables[query.source])
 
 
 def tables_for(engine: Engine, tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,13 +232,15 @@ def default_engine(kinds: Iterable[str]) -> str:
     return "spark" if "spark" in set(kinds) else "local"
 
 
-def engine_for(tables: Mapping[str, Any], name: str | None = None) -> Engine:
+def engine_for(
+    tables: Mapping[str, Any], name: str | None = None, strategy: str | None = None
+) -> Engine:
     """Choose the engine that is named, or fits the tables; streams need an engine for streams."""
     from weft.frames import kind_of
 
     chosen = name or default_engine(map(kind_of, tables.values()))
     streams = any(getattr(table, "isStreaming", False) for table in tables.values())
-    return engine_named("spark-stream" if streams and chosen == "spark" else chosen)
+    return engine_named(STREAM if streams and chosen == "spark" else chosen, strategy)
 
 
 def family_of(engine: Engine) -> str:
@@ -202,8 +248,11 @@ def family_of(engine: Engine) -> str:
     return engine.name.removesuffix("-stream")
 
 
-def engine_named(name: str) -> Engine:
+def engine_named(name: str, strategy: str | None = None) -> Engine:
     """Return an engine by name; its library is loaded only now."""
+    from weft.cost.strategies import check_strategy
+
+    check_strategy(strategy, name.removesuffix("-stream"))
     if name == "reference":
         from weft.engines.reference.engine import ReferenceEngine
 
@@ -215,11 +264,11 @@ def engine_named(name: str) -> Engine:
     if name == "spark":
         from weft.engines.spark.engine import SparkEngine
 
-        return SparkEngine()
-    if name == "spark-stream":
+        return SparkEngine(strategy)
+    if name == STREAM:
         from weft.engines.spark.streaming.engine import SparkStreamEngine
 
-        return SparkStreamEngine()
+        return SparkStreamEngine(strategy)
     raise QueryError(f"unknown engine {name!r}", hint=f"use one of {', '.join(ENGINES)}")
 
 
@@ -255,6 +304,7 @@ def _run(
     engine: Engine,
     planner: str = "auto",
     statistics: Statistics | Mapping[str, Statistics] | None = None,
+    strategy: str | None = None,
 ) -> dict[str, Any]:
     from weft.engines.reference.engine import ReferenceEngine
 
@@ -264,22 +314,24 @@ def _run(
         and planner == "auto"
     ):
         return engine.answer(bind_tables(workload_or_plan, tables), tables)
-    return engine.run(_plan_for(workload_or_plan, tables, engine, planner, statistics), tables)
+    plan = plan_for(workload_or_plan, tables, engine, planner, statistics, strategy)
+    return engine.run(plan, tables)
 
 
-def _plan_for(
+def plan_for(
     workload_or_plan: Workload | Plan,
     tables: Mapping[str, Any],
     engine: Engine,
     planner: str,
     statistics: Statistics | Mapping[str, Statistics] | None,
+    strategy: str | None = None,
 ) -> Plan:
     """Bind to the tables and plan, or check the plan that is given; the engine can run it."""
     from weft.plan.validate import validate
 
     if isinstance(workload_or_plan, Workload):
         workload = bind_tables(workload_or_plan, tables)
-        plan = _plan(workload, tables, engine, planner, statistics)
+        plan = _plan(workload, tables, engine, planner, statistics, strategy)
     else:
         asked: tuple[AnyQuery, ...] = (*workload_or_plan.queries, *workload_or_plan.joins)
         read = [
@@ -306,17 +358,24 @@ def _plan(
     engine: Engine,
     planner: str,
     statistics: Statistics | Mapping[str, Statistics] | None,
+    strategy: str | None,
 ) -> Plan:
     """Plan for an engine: of all plans that it can run, the cheapest."""
     from weft.planners.portfolio import PLANNERS, optimize
 
     exact = {name: columns_of_table(table).exact for name, table in tables.items()}
-    plan = optimize(workload, planner, family_of(engine), statistics, exact_columns=exact)
+
+    def planned(by: str) -> Plan:
+        return optimize(
+            workload, by, family_of(engine), statistics, exact_columns=exact, strategy=strategy
+        )
+
+    plan = planned(planner)
     if planner != "auto" or not engine.unsupported(plan):
         return plan
     others = [c.planner for c in sorted(plan.candidates, key=lambda c: c.cost)]
     for name in (other for other in others if other in PLANNERS):
-        other = optimize(workload, name, family_of(engine), statistics, exact_columns=exact)
+        other = planned(name)
         if not engine.unsupported(other):
             return other
     return plan

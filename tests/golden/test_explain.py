@@ -5,6 +5,7 @@ No case depends on calibrated costs, so measuring a machine again changes no gol
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -27,7 +28,7 @@ from weft.plan import (
     Slice,
 )
 from weft.plan.nodes import topological
-from weft.plan.plan import Format
+from weft.plan.plan import Format, StrategyChoice
 from weft.statistics import Statistics
 from weft.window import (
     Edges,
@@ -82,6 +83,16 @@ def factor_windows() -> Plan:
         ),
         ("min(temp) is idempotent, so that overlapping windows may feed others",),
     )
+
+
+def strategies() -> Plan:
+    few, many = ("lows",), tuple(f"q{i}" for i in range(9))
+    chosen = (
+        StrategyChoice(few, "native", "slices", 1.5e6, 3e6, "the other costs 2x"),
+        StrategyChoice(many, "columnar", "events", None, 9.0, "native cannot run it: COUNT 3"),
+        StrategyChoice(("forced",), "columnar", "slices", None, None, "forced"),
+    )
+    return replace(factor_windows(), shares=(), notes=(), strategies=chosen)
 
 
 def slices() -> Plan:
@@ -227,7 +238,16 @@ def hostile() -> Plan:
 
 PLANS: dict[str, Callable[[], Plan]] = {
     make.__name__: make
-    for make in (factor_windows, slices, stairs, unshared_parts, joined, hundred, hostile)
+    for make in (
+        factor_windows,
+        strategies,
+        slices,
+        stairs,
+        unshared_parts,
+        joined,
+        hundred,
+        hostile,
+    )
 }
 HANDMADE = [case for form in FORMATS if form != "html" for case in cases(f"explain/{form}.test")]
 

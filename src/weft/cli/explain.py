@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, examples
+from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, Strategy, examples
 
 if TYPE_CHECKING:
     from weft.plan.plan import Format
@@ -49,6 +49,7 @@ def command(
             show_default=True,
         ),
     ] = "spark",
+    strategy: Strategy = None,
     format: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +76,7 @@ def command(
         refuse_existing(output, overwrite=overwrite)
     statistics = statistics_of(rate, keys)
     workload = workload_of(file, sql)
-    plan = optimize(workload, planner, engine, statistics, model)
+    plan = optimize(workload, planner, engine, statistics, model, strategy=strategy)
     extension = "" if output is None else output.suffix.lower()
     text = plan.explain(cast("Format", format or _FORMATS_BY_EXTENSION.get(extension, "text")))
     if output is None:

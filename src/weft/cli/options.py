@@ -36,6 +36,15 @@ Planner = Annotated[
         show_default=True,
     ),
 ]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        metavar="S",
+        help="How Spark runs it: native (Catalyst only) or columnar (Arrow and the kernels); "
+        "by default the one that costs less.",
+    ),
+]
 Rate = Annotated[
     str | None,
     typer.Option(

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, Tables, examples
+from weft.cli.options import (
+    Keys,
+    Overwrite,
+    Planner,
+    Rate,
+    SqlFile,
+    SqlText,
+    Strategy,
+    Tables,
+    examples,
+)
 from weft.cli.verify import compare, conclude
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ def command(
         ),
     ] = None,
     planner: Planner = "auto",
+    strategy: Strategy = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -84,9 +95,8 @@ def command(
     with working("reading the tables"):
         tables = tables_of(table or [], workload)
     with working(f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}"):
-        made, measures = _run(
-            workload, tables, stats, engine=engine, planner=planner, statistics=statistics
-        )
+        options = {"planner": planner, "statistics": statistics, "strategy": strategy}
+        made, measures = _run(workload, tables, stats, engine=engine, **options)
     for at, (name, rows) in enumerate(({names[0]: made} if len(names) == 1 else made).items()):
         if at:
             say()

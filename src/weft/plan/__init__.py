@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
-from weft.plan.plan import ENGINES, FORMATS, Candidate, Plan, Share
+from weft.plan.plan import ENGINES, FORMATS, STRATEGIES, Candidate, Plan, Share, StrategyChoice
 from weft.plan.scope import Demand, Scope, scopes_of
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "FORMATS",
     "PICK",
     "STAIR",
+    "STRATEGIES",
     "Candidate",
     "Demand",
     "Emit",
@@ -24,5 +25,6 @@ __all__ = [
     "Scope",
     "Share",
     "Slice",
+    "StrategyChoice",
     "scopes_of",
 ]

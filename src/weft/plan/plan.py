@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from weft.window import Window
 
 ENGINES = ("spark", "local", "reference")
+# How Spark runs a scope: Catalyst expressions only, or rows through Arrow to the kernels.
+NATIVE, COLUMNAR = "native", "columnar"
+STRATEGIES = (NATIVE, COLUMNAR)
+Ships = Literal["slices", "events"]
 Format = Literal["text", "verbose", "json", "mermaid", "html"]
 FORMATS: tuple[Format, ...] = ("text", "verbose", "json", "mermaid", "html")
 
@@ -44,6 +48,17 @@ class Share(NamedTuple):
     reason: str  # why it is not shared; empty when it is
 
 
+class StrategyChoice(NamedTuple):
+    """How Spark runs the queries of one scope, what either way costs, and why it is this one."""
+
+    queries: tuple[str, ...]
+    strategy: str
+    ships: Ships  # what columnar sends to the kernels
+    native: float | None  # cost; None where it cannot run, or nothing is priced
+    columnar: float | None
+    reason: str
+
+
 @dataclass(frozen=True)
 class Plan:
     """What an engine runs; engines obey it and never decide again."""
@@ -58,6 +73,7 @@ class Plan:
     statistics: Statistics = field(default_factory=Statistics)
     shares: tuple[Share, ...] = ()
     notes: tuple[str, ...] = ()
+    strategies: tuple[StrategyChoice, ...] = ()  # of a plan for Spark, one per scope
 
     @cached_property
     def cost(self) -> float:

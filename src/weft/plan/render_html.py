@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from weft.plan.render_graph import Limits, drawing
 from weft.plan.render_svg import svg
 from weft.plan.render_text import text
-from weft.plan.render_words import counted, grouped, statistics_text, unshared_cost
+from weft.plan.render_words import (
+    STRATEGY_HEADS,
+    counted,
+    grouped,
+    statistics_text,
+    strategy_rows,
+    unshared_cost,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -96,6 +103,7 @@ def page(plan: Plan) -> str:
         f'<section class="card">{note}<div class="scroll">{svg(graph)}</div>'
         f"{_legend(drawn)}</section>",
         _candidates(plan),
+        _strategies(plan),
         _windows(plan),
         _notes(plan),
         f'<details class="card"><summary>EXPLAIN as text</summary><pre>{escape(text(plan))}</pre>'
@@ -161,6 +169,20 @@ def _candidates(plan: Plan) -> str:
         rows.append(f"<tr{chosen}>{_cells((planner,))}{number}{meter}{_cells((reason,))}</tr>")
     heads = '<th>planner</th><th class="number">cost</th><th></th><th>verdict</th>'
     return _table("Candidates", heads, rows)
+
+
+def _strategies(plan: Plan) -> str:
+    rows = [
+        f"<tr>{_cells(row[:2])}"
+        + "".join(f'<td class="number">{cost}</td>' for cost in row[2:4])
+        + f"{_cells(row[4:])}</tr>"
+        for row in strategy_rows(plan, grouped)
+    ]
+    heads = "".join(
+        f'<th class="number">{head}</th>' if "cost" in head else f"<th>{head}</th>"
+        for head in STRATEGY_HEADS
+    )
+    return _table("Strategies", heads, rows) if rows else ""
 
 
 def _windows(plan: Plan) -> str:

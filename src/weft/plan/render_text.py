@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice
 from weft.plan.render_words import (
+    STRATEGY_HEADS,
     amount,
     census,
     edges_text,
@@ -19,6 +20,7 @@ from weft.plan.render_words import (
     printable,
     sentence,
     statistics_text,
+    strategy_rows,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ def text(plan: Plan) -> str:
         rest = results - sum(isinstance(node, Emit) for node in shown)
         graph = [census(plan, factors), "", *_node_lines(plan, shown, factors), _more(rest)]
         shares = FIRST_RESULTS
-    return _join(_heading(plan), graph, _candidates(plan), _shares(plan, shares), _notes(plan))
+    costs = (_candidates(plan), _strategies(plan), _shares(plan, shares))
+    return _join(_heading(plan), graph, *costs, _notes(plan))
 
 
 def verbose(plan: Plan) -> str:
@@ -53,7 +56,7 @@ def verbose(plan: Plan) -> str:
     heading = [*_heading(plan), f"fingerprint {plan.fingerprint}", census(plan, factors)]
     graph = _node_lines(plan, plan.nodes, factors, details=True)
     shares = _shares(plan, len(plan.shares))
-    return _join(heading, graph, _candidates(plan), shares, _notes(plan))
+    return _join(heading, graph, _candidates(plan), _strategies(plan), shares, _notes(plan))
 
 
 def _join(*blocks: list[str]) -> str:
@@ -148,6 +151,10 @@ def _computed(node: Slice | Roll | Join) -> list[tuple[str, str]]:
 def _candidates(plan: Plan) -> list[str]:
     rows = [(printable(c.planner), amount(c.cost), printable(c.reason)) for c in plan.candidates]
     return table(("candidate", "cost", "reason"), rows, right=(1,))
+
+
+def _strategies(plan: Plan) -> list[str]:
+    return table(STRATEGY_HEADS, strategy_rows(plan), right=(2, 3))
 
 
 def _shares(plan: Plan, limit: int) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, assert_never
 
 from weft.plan.nodes import FOLD, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.plan.plan import COLUMNAR
 from weft.time import format_us
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from weft.aggregates import Partial
     from weft.plan.plan import Plan
@@ -63,6 +64,29 @@ def listing(items: Iterable[str], limit: int | None = SHORT_LIST) -> str:
     if limit is None or len(every) <= limit + 1:
         return ", ".join(every)
     return ", ".join((*every[:limit], f"+{len(every) - limit:,} more"))
+
+
+STRATEGY_HEADS = ("queries", "strategy", "native cost", "columnar cost", "reason")
+
+
+def strategy_rows(
+    plan: Plan, cost: Callable[[float], str] = amount
+) -> list[tuple[str, str, str, str, str]]:
+    """Say how Spark runs every scope, and what either way costs: a row under `STRATEGY_HEADS`."""
+    rows = []
+    for choice in plan.strategies:
+        ships = f", ships {choice.ships}" if choice.strategy == COLUMNAR else ""
+        native, columnar = (inf if c is None else c for c in (choice.native, choice.columnar))
+        rows.append(
+            (
+                listing(choice.queries),
+                f"{choice.strategy}{ships}",
+                cost(native),
+                cost(columnar),
+                printable(choice.reason),
+            )
+        )
+    return rows
 
 
 def counted(count: int, noun: str) -> str:

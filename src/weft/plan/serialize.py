@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from weft.aggregates import AggregateCall, Partial
 from weft.errors import QueryError
 from weft.plan.nodes import Emit, Join, JoinSide, Node, Roll, Scan, Slice
-from weft.plan.plan import Candidate, Plan, Share
+from weft.plan.plan import STRATEGIES, Candidate, Plan, Share, StrategyChoice
 from weft.statistics import Statistics
 from weft.window import (
     CalendarWindow,
@@ -234,7 +234,15 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "candidates": [c._asdict() for c in plan.candidates],
         "shares": [s._asdict() for s in plan.shares],
         "notes": list(plan.notes),
+        "strategies": [c._asdict() for c in plan.strategies],
     }
+
+
+def _choice(value: dict[str, Any]) -> StrategyChoice:
+    choice = StrategyChoice(**{**value, "queries": tuple(value["queries"])})
+    if choice.strategy not in STRATEGIES:
+        raise ValueError(f"there is no strategy {choice.strategy!r}")
+    return choice
 
 
 def plan_from_json(text: str) -> Plan:
@@ -259,6 +267,7 @@ def plan_from_json(text: str) -> Plan:
             Statistics(**statistics),
             tuple(Share(**s) for s in value["shares"]),
             tuple(value["notes"]),
+            tuple(_choice(c) for c in value.get("strategies", ())),
         )
         if plan.fingerprint != value["fingerprint"] or len(plan.node_costs) != len(plan.nodes):
             raise ValueError("its nodes were changed after it was written")

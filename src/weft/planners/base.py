@@ -21,6 +21,8 @@ class Context:
     statistics: Statistics
     model: CostModel
     techniques: frozenset[str] | None = None  # None: all that are legal
+    engine: str = "spark"
+    strategy: str | None = None  # None: on Spark, the one that costs less
 
     def allows(self, technique: str) -> bool:
         """True unless the caller forced other techniques."""

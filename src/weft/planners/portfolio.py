@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weft.cost.model import RateModel, coefficients_of
 from weft.cost.paper import PaperModel
-from weft.errors import InternalError, QueryError
+from weft.cost.strategies import check_strategy, price
+from weft.errors import InternalError, QueryError, UnsupportedError
 from weft.plan import ENGINES, FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
@@ -22,7 +24,7 @@ from weft.techniques import TECHNIQUES
 
 if TYPE_CHECKING:
     from weft.cost.joins import SideLoad
-    from weft.plan import Node
+    from weft.plan import Node, StrategyChoice
 
 # In order of preference between plans of equal cost: the simpler one first.
 PLANNERS: dict[str, Planner] = {
@@ -48,6 +50,7 @@ class _Trial:
     nodes: tuple[Node, ...]
     costs: tuple[float, ...]
     refusal: str = ""
+    choice: StrategyChoice | None = None  # on Spark
 
     @property
     def cost(self) -> float:
@@ -64,6 +67,7 @@ def optimize(
     exact_columns: Mapping[str, frozenset[str]] | None = None,
     techniques: Sequence[str] | None = None,
     join_loads: Mapping[str, tuple[SideLoad, ...]] | None = None,
+    strategy: str | None = None,
 ) -> Plan:
     """Plan a workload: the cheapest plan of all planners, or the plan of the one named.
 
@@ -72,22 +76,30 @@ def optimize(
 
     `statistics` may differ per source. `exact_columns` names, per source, the columns that hold
     integers or decimals; it is filled in from the tables when a workload is run. `techniques`
-    restricts planners that choose a final technique to the ones named.
+    restricts planners that choose a final technique to the ones named. `strategy` is how Spark is
+    to run every scope, "native" or "columnar"; without it costs decide scope by scope.
     """
     _check_names(workload, planner, engine, model, techniques)
+    check_strategy(strategy, engine)
     _check_statistics(workload, statistics)
     scopes = scopes_of(workload, exact_columns)
     joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {})
     names = (planner,) if planner in PLANNERS else tuple(PLANNERS)
     allowed = None if techniques is None else frozenset(techniques)
     contexts = [
-        replace(_context(s, scopes, planner, engine, statistics, model, joins), techniques=allowed)
+        replace(
+            _context(s, scopes, planner, engine, statistics, model, joins),
+            techniques=allowed,
+            engine=engine,
+            strategy=strategy,
+        )
         for s in scopes
     ]
     trials = [
         _trials(scope, context, names) for scope, context in zip(scopes, contexts, strict=True)
     ]
     chosen = _choose(names, trials)
+    _refuse_impossible(chosen)
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
     emits += tuple(join.emit for join in joins)
     nodes = topological(_in_query_order(emits, workload))
@@ -110,6 +122,7 @@ def optimize(
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
         + _statistics_notes(scopes, contexts)
         + tuple(join.note for join in joins),
+        strategies=tuple(trial.choice for trial in chosen if trial.choice is not None),
     )
 
 
@@ -216,13 +229,17 @@ def _price(name: str, scope: Scope, context: Context, fallback: _Trial | None = 
     if isinstance(proposal, NoProposal):
         if fallback is None:
             raise InternalError(f"planner {name} has no plan: {proposal.reason}")
-        return _Trial(name, fallback.proposal, fallback.nodes, fallback.costs, proposal.reason)
+        return replace(fallback, planner=name, refusal=proposal.reason)
     nodes = topological(proposal.emits)
     try:
         validate(nodes)
     except InternalError as error:
         raise InternalError(f"planner {name}: {error.message}") from error
-    return _Trial(name, proposal, nodes, context.model.node_costs(nodes))
+    if context.engine != "spark":
+        return _Trial(name, proposal, nodes, context.model.node_costs(nodes))
+    stock = name == "independent"
+    priced = price(nodes, context.model, context.strategy, stock=stock)
+    return _Trial(name, proposal, nodes, priced.costs, choice=priced.choice)
 
 
 def _choose(names: Sequence[str], trials: Sequence[dict[str, _Trial]]) -> list[_Trial]:
@@ -234,6 +251,15 @@ def _choose(names: Sequence[str], trials: Sequence[dict[str, _Trial]]) -> list[_
         if sum(trial.cost for trial in alike) <= total * _ROUNDING:
             return alike
     return cheapest
+
+
+def _refuse_impossible(chosen: Sequence[_Trial]) -> None:
+    for trial in chosen:
+        if trial.choice is not None and math.isinf(trial.cost):
+            raise UnsupportedError(
+                f"the {trial.choice.strategy} strategy is forced, and {trial.choice.reason}",
+                hint="leave the strategy to the plan, or force columnar, which runs everything",
+            )
 
 
 def _in_query_order(emits: tuple[Emit, ...], workload: Workload) -> tuple[Emit, ...]:

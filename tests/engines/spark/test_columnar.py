@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import weft
 from weft import agg
+from weft.cost.strategies import SHIPPED_PARTIALS
 from weft.engines.reference.engine import ReferenceEngine
-from weft.engines.spark.columnar import Feeder, chunks_of
+from weft.engines.spark.chunks import chunks_of
+from weft.engines.spark.columnar import Feeder
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.hosting import HostedScope
 from weft.engines.spark.scopes import scopes_of
@@ -20,7 +24,9 @@ from weft.testing import assert_same_rows
 from weft.testing.strategies import DECOMPOSABLE, HOLISTIC
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 ROWS = 80
@@ -76,6 +82,12 @@ def readings(seed: int = 7) -> pa.Table:
     )
 
 
+def rounded(table: pa.Table) -> pa.Table:
+    """Make doubles whole quarters: Catalyst adds them up without compensation."""
+    quarters = pc.divide(pc.round(pc.multiply(table["x"], 4.0)), 4.0)
+    return table.set_column(table.schema.get_field_index("x"), "x", quarters)
+
+
 def assert_columnar(workload: weft.Workload, table: pa.Table, spark: SparkSession) -> None:
     wanted = ReferenceEngine().answer(workload, {"readings": table})
     plan = weft.optimize(workload)
@@ -110,6 +122,35 @@ def test_every_aggregate_over_every_window(spark: SparkSession, by: list[str]) -
     whole = query("whole", {"user": ByThrees()}, {"n": agg.count(), "s": agg.sum("i")}, keys=by)
     workload = weft.Workload([query("all", windows, aggs, keys=by), whole])
     assert_columnar(workload, readings(), spark)
+
+
+SHIPPED = [call for call in DECOMPOSABLE if all(p.kind in SHIPPED_PARTIALS for p in call.partials)]
+
+
+@pytest.mark.parametrize("planner", ["slice", "independent", "factor"])
+@pytest.mark.parametrize("by", [["k", "flag"], []], ids=["keyed", "global"])
+def test_slices_made_by_catalyst(
+    spark: SparkSession, planner: str, by: list[str], explained: Callable[[DataFrame], str]
+) -> None:
+    windows: dict[str, Any] = {"large overlap": weft.hopping(60, 3, 1)}
+    if planner == "slice":
+        windows |= {"tumbling": weft.tumbling(6), "grow": weft.cumulating(12, 3)}
+        windows |= {"sampling": weft.hopping(2, 5), "day": weft.calendar("day", "Asia/Kathmandu")}
+    elif planner == "factor":
+        windows = {"4": weft.tumbling(4), "8": weft.tumbling(8), "16": weft.tumbling(16)}
+    table = readings().append_column("d", pa.array(map(Decimal, range(ROWS)), pa.decimal128(12, 2)))
+    calls = (*SHIPPED, agg.sum("d"), agg.avg("d"), agg.max_by("d", "i"), agg.min("k"))
+    asked = query("q", windows, {f"a{i}": c for i, c in enumerate(calls)}, keys=by)
+    workload = weft.Workload([asked])
+    busy = weft.Statistics(rate=1e8, keys=3)  # many events in a slice
+    plan = weft.optimize(workload, planner, statistics=busy, strategy="columnar")
+    assert [choice.ships for choice in plan.strategies] == ["slices"]
+    got = SparkEngine().run(plan, {"readings": to_spark(rounded(table), spark)})["q"]
+    text = explained(got)
+    assert "Aggregate" in text
+    assert "MapInArrow" in text
+    wanted = ReferenceEngine().answer(workload, {"readings": rounded(table)})["q"]
+    assert_same_rows(asked, got.toArrow(), wanted, "columnar")
 
 
 def test_queries_of_different_keys_filters_and_outputs(spark: SparkSession) -> None:

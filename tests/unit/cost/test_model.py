@@ -123,7 +123,7 @@ def test_planning_twenty_windows_takes_far_less_than_a_tenth_of_a_second() -> No
 
 
 def test_prices_of_a_plan_are_the_sum_of_its_nodes() -> None:
-    plan = weft.optimize(workload(*TUMBLING))
-    model = RateModel(coefficients_of("spark"), plan.statistics)
+    plan = weft.optimize(workload(*TUMBLING), engine="local")
+    model = RateModel(coefficients_of("local"), plan.statistics)
     assert plan.cost == pytest.approx(sum(model.node_costs(plan.nodes)))
     assert isinstance(model.coefficients, Coefficients)

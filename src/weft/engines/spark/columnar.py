@@ -1,8 +1,9 @@
-"""The `columnar` strategy: events go through Arrow to the kernels, clustered by key.
+"""The `columnar` strategy: rows go through Arrow to the kernels, clustered by key.
 
-Rows of a key meet in one partition, in the order of time, and stream through the local engine's
-operator in chunks. The watermark follows the time reached, so an executor holds open windows and
-one chunk, never all rows of a key.
+They are slices where Catalyst can make them, else the events themselves. Rows of a key meet in
+one partition, in the order of time, and stream through the local engine's operator in chunks. The
+watermark follows the time reached, so an executor holds open windows and one chunk, never all
+rows of a key.
 """
 
 from __future__ import annotations
@@ -11,37 +12,40 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 
+from weft.cost.strategies import slices_to_ship
+from weft.engines.spark.chunks import chunks_of, in_batches
 from weft.engines.spark.fan_out import NODE, START
+from weft.engines.spark.gathered import Merger, can_gather, gathered
 from weft.engines.spark.hosting import END, HostedScope
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.shipping import Shipment
+from weft.engines.spark.sliced import add_slices, slices_of
 from weft.engines.spark.stamps import timestamp_of
+from weft.plan.plan import COLUMNAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
     from weft.engines.base import Unsupported
     from weft.engines.spark.scopes import PlannedScope
     from weft.plan import Emit
-
-# A chunk is long enough that closing windows is not what takes the time, and fits any executor.
-CHUNK_ROWS = 1 << 17
-CHUNK_BYTES = 1 << 26
-# Rows that go back to Spark at a time.
-_MOST_ROWS = 1 << 16
+    from weft.plan.plan import Ships
 
 
 class ColumnarStrategy:
     """Compiles a scope to one clustered pass of its events through the local operator."""
 
-    name = "columnar"
+    name = COLUMNAR
+
+    def __init__(self, ships: Ships = "slices") -> None:
+        self._ships = ships
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
         """Nothing: the operator runs every window and every aggregate."""
@@ -51,8 +55,7 @@ class ColumnarStrategy:
         """Return the lazy result of each query; those of one scope share their rows."""
         shipment = Shipment.of(scope, source)
         hosted = shipment.hosted
-        schema = spark_schema(hosted.output)
-        rows = clustered(shipment).mapInArrow(Feeder(hosted.dump()), schema)
+        rows = self._rows(shipment, hosted.dump(), spark_schema(hosted.output))
         shared = len(scope.queries) > 1
         if shared:
             rows = rows.persist()
@@ -62,51 +65,41 @@ class ColumnarStrategy:
         }
         return Compiled(results, (rows,) if shared else ())
 
+    def _rows(self, shipment: Shipment, described: bytes, schema: StructType) -> DataFrame:
+        """Return the rows of all queries of the scope."""
+        if self._ships == "slices" and slices_to_ship(shipment.scope.nodes) is not None:
+            slices = clustered(slices_of(shipment), shipment.keys, (START,))
+            return slices.mapInArrow(Feeder(described, sliced=True), schema)
+        if can_gather(shipment.scope):
+            return gathered(shipment.frame, described).mapInArrow(Merger(described), schema)
+        events = clustered(shipment.frame, shipment.keys, shipment.order)
+        return events.mapInArrow(Feeder(described), schema)
 
-def clustered(shipment: Shipment) -> DataFrame:
-    """Bring the rows of each key together, in the order of time."""
-    keys = [F.expr(text) for text in shipment.keys]
-    together = shipment.frame.repartition(*keys) if keys else shipment.frame.repartition(1)
-    return together.sortWithinPartitions(*(F.expr(text) for text in shipment.order))
+
+def clustered(frame: DataFrame, keys: Sequence[str], order: Sequence[str]) -> DataFrame:
+    """Bring the rows of each key together, in order."""
+    by = [F.expr(text) for text in keys]
+    together = frame.repartition(*by) if by else frame.repartition(1)
+    return together.sortWithinPartitions(*(F.expr(text) for text in order))
 
 
 @dataclass(frozen=True, slots=True)
 class Feeder:
-    """Runs on executors: one partition of events in the order of time in, closed windows out."""
+    """Runs on executors: one partition of rows in the order of time in, closed windows out."""
 
     described: bytes
+    sliced: bool = False  # rows are slices, not events
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Feed the operator chunk by chunk."""
         host = None
         for chunk in chunks_of(batches):
             host = host or HostedScope.load(self.described).open()
-            reached = host.process(chunk)
+            reached = add_slices(host, chunk) if self.sliced else host.process(chunk)
             if reached is not None:
-                yield from host.advance(reached).to_batches(_MOST_ROWS)
+                yield from in_batches(host.advance(reached))
         if host is not None:
-            yield from host.advance(None).to_batches(_MOST_ROWS)
-
-
-def chunks_of(
-    batches: Iterable[pa.RecordBatch], most_rows: int = CHUNK_ROWS, most_bytes: int = CHUNK_BYTES
-) -> Iterator[pa.Table]:
-    """Put Spark's small batches together, up to a size.
-
-    >>> small = pa.RecordBatch.from_pydict({"x": [1, 2]})
-    >>> [chunk.num_rows for chunk in chunks_of([small] * 5, most_rows=4)]
-    [4, 4, 2]
-    """
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= most_rows or size >= most_bytes:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+            yield from in_batches(host.advance(None))
 
 
 def result_of(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from weft.cost.strategies import native_obstacles
 from weft.engines.base import Unsupported
 from weft.engines.spark.emit import Emission
 from weft.engines.spark.events import Events, check_input
@@ -22,16 +23,8 @@ from weft.engines.spark.partials import PARTIALS, NativePartial, Ranked
 from weft.engines.spark.readings import Shape, shapes_of
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.spread import SPREAD
-from weft.plan import Node, Roll, Scan, Slice
-from weft.window import (
-    CalendarWindow,
-    CountingWindow,
-    MeasuredWindow,
-    PunctuatedWindow,
-    SessionWindow,
-    UserWindow,
-    Window,
-)
+from weft.plan import Roll, Scan
+from weft.window import SessionWindow, Window
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -51,7 +44,7 @@ class NativeStrategy:
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
         """Windows that events delimit one by one, except sessions, and aggregates of your own."""
-        found = [Unsupported(node, why) for node in scope.nodes for why in problems_of(node)]
+        found = [Unsupported(node, why) for node in scope.nodes for why in native_obstacles(node)]
         return tuple(found)
 
     def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
@@ -61,26 +54,6 @@ class NativeStrategy:
             for _, call in emit.outputs:
                 check_input(call, events.types)
         return _Compilation(scope, events).compiled()
-
-
-def problems_of(node: Node) -> list[str]:
-    """Say what of a node Catalyst has no expressions for; nothing where it has."""
-    found = []
-    if isinstance(node, Roll):
-        if isinstance(node.window, CountingWindow | PunctuatedWindow | MeasuredWindow | UserWindow):
-            found.append(f"{node.window} depends on the order of events")
-        elif isinstance(node.window, SessionWindow) and isinstance(node.feeder, Slice):
-            found.append(f"{node.window} from slices needs their first and last event")
-    if isinstance(node, Slice):
-        cut = [str(w) for w in node.edges.windows if not isinstance(w, CalendarWindow)]
-        if cut:
-            found.append(f"slices cannot be cut by arithmetic where {', '.join(cut)} begins")
-    if isinstance(node, Roll | Slice):
-        known = {_VALUES, *PARTIALS, *SPREAD}
-        own = [p.kind for p in node.partials if p.kind not in known]
-        if own:
-            found.append(f"aggregate {own[0]!r} is written in Python")
-    return found
 
 
 @dataclass(frozen=True)

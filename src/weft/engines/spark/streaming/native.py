@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
+from weft.cost.strategies import native_obstacles
 from weft.engines.base import Unsupported
 from weft.engines.spark.emit import Emission
 from weft.engines.spark.events import TIME, Events
 from weft.engines.spark.fan_out import FEEDER, NODE, START, fan_out
 from weft.engines.spark.flow import aggregated
 from weft.engines.spark.levels import Level, Levels
-from weft.engines.spark.native import problems_of
 from weft.engines.spark.partials import PARTIALS
 from weft.engines.spark.readings import Place, reading_of, shapes_of
 from weft.engines.spark.streaming.ends import END, end_of, start_of
@@ -67,7 +67,7 @@ class NativeStreamStrategy:
 
 
 def _problems(node: Node) -> Iterator[str]:
-    yield from problems_of(node)
+    yield from native_obstacles(node)
     if isinstance(node, Roll | Slice):
         kinds = [p.kind for p in node.partials if p.kind not in PARTIALS]
         if kinds:

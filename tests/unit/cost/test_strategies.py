@@ -1,0 +1,136 @@
+"""The strategy of a scope on Spark: what can run it, what it costs, what was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import weft
+from weft import agg
+from weft.cost.strategies import SHIPPED_PARTIALS, native_obstacles, slices_to_ship
+from weft.plan import Plan, Slice
+
+BUSY = weft.Statistics(rate=100_000.0, keys=10)
+
+
+def plan(windows: list[Any], planner: str = "auto", **options: Any) -> Plan:
+    aggs = options.pop("aggs", {"lo": agg.min("temp")})
+    query = weft.Query(
+        "q",
+        source="readings",
+        time="ts",
+        keys=["device"],
+        windows={str(w): w for w in windows},
+        aggs=aggs,
+    )
+    return weft.optimize(weft.Workload([query]), planner, **options)
+
+
+def test_the_cheaper_strategy_is_chosen_and_both_costs_are_told() -> None:
+    (choice,) = plan([weft.tumbling("1 minute")], statistics=BUSY).strategies
+    assert choice.queries == ("q",)
+    assert choice.strategy == "native"
+    assert choice.native < choice.columnar
+    assert choice.reason == f"the other costs {choice.columnar / choice.native:.3g}x"
+
+
+def test_large_overlap_of_sparse_slices_is_columnar() -> None:
+    sparse = weft.Statistics(rate=1000.0, keys=1000)
+    hops = [weft.hopping(f"{n} seconds", "1 second") for n in (60, 120, 180)]
+    chosen = plan(hops, statistics=sparse, aggs={"s": agg.sum("temp")})
+    (choice,) = chosen.strategies
+    assert choice.strategy == "columnar"
+    assert chosen.cost == pytest.approx(choice.columnar)
+    assert choice.columnar < choice.native
+
+
+def test_dense_events_are_shipped_as_slices_and_sparse_ones_as_they_are() -> None:
+    hop = [weft.hopping("100 seconds", "1 second")]
+    for rate, ships in ((1e6, "slices"), (5.0, "events")):
+        known = weft.Statistics(rate=rate, keys=10)
+        (choice,) = plan(hop, "slice", statistics=known, strategy="columnar").strategies
+        assert choice.ships == ships
+
+
+@pytest.mark.parametrize("strategy", ["native", "columnar"])
+def test_a_strategy_can_be_forced(strategy: str) -> None:
+    forced = plan([weft.tumbling("1 minute")], strategy=strategy)
+    (choice,) = forced.strategies
+    assert (choice.strategy, choice.reason) == (strategy, "forced")
+    assert forced.cost == pytest.approx(getattr(choice, strategy))
+    assert Plan.from_json(forced.explain("json")).strategies == forced.strategies
+    assert f"q         {strategy}" in forced.explain()
+
+
+def test_what_native_cannot_run_is_columnar_and_says_why() -> None:
+    (choice,) = plan([weft.counting(3), weft.tumbling(9)], "independent").strategies
+    assert choice.strategy == "columnar"
+    assert choice.native is None
+    assert choice.reason == "native cannot run it: COUNT 3 depends on the order of events"
+
+
+def test_forcing_native_where_it_cannot_is_refused() -> None:
+    with pytest.raises(weft.UnsupportedError) as refused:
+        plan([weft.punctuated("temp > 3")], strategy="native")
+    assert str(refused.value) == (
+        "the native strategy is forced, and native cannot run it: PUNCTUATED temp > 3 depends on "
+        "the order of events\n"
+        "hint: leave the strategy to the plan, or force columnar, which runs everything"
+    )
+
+
+def test_other_engines_have_no_strategy() -> None:
+    assert plan([weft.tumbling(5)], engine="local").strategies == ()
+    with pytest.raises(weft.QueryError, match="the local engine has no strategy 'native'"):
+        plan([weft.tumbling(5)], engine="local", strategy="native")
+    with pytest.raises(weft.QueryError, match="unknown strategy 'fast'"):
+        plan([weft.tumbling(5)], strategy="fast")
+
+
+def test_an_independent_plan_runs_as_stock_spark_would() -> None:
+    hop = [weft.hopping("1000 seconds", "1 second")]
+    (choice,) = plan(hop, "independent", statistics=BUSY).strategies
+    assert choice.strategy == "native"
+    assert choice.native > choice.columnar
+
+
+def test_papers_count_no_strategies() -> None:
+    assert plan([weft.tumbling(5)], model="paper").strategies == ()
+    (choice,) = plan([weft.tumbling(5)], model="paper", strategy="columnar").strategies
+    assert (choice.native, choice.columnar) == (None, None)
+
+
+def test_every_scope_has_its_own_strategy() -> None:
+    def query(name: str, key: str, window: Any) -> weft.Query:
+        return weft.Query(
+            name, source="r", time="ts", keys=[key], windows={"w": window}, aggs={"n": agg.count()}
+        )
+
+    workload = weft.Workload(
+        [
+            query("a", "k", weft.tumbling(5)),
+            query("b", "j", weft.counting(5)),
+            query("c", "k", weft.tumbling(7)),
+        ]
+    )
+    found = {c.queries: c.strategy for c in weft.optimize(workload).strategies}
+    assert found == {("a", "c"): "native", ("b",): "columnar"}
+
+
+def test_slices_are_shipped_only_where_one_node_reads_events_and_catalyst_makes_its_partials() -> (
+    None
+):
+    two = [weft.tumbling("1 minute"), weft.hopping("7 minutes", "2 minutes")]
+    assert isinstance(slices_to_ship(plan(two, "slice").nodes), Slice)
+    assert slices_to_ship(plan(two, "independent").nodes) is None
+    assert slices_to_ship(plan([*two, weft.session(5)], "slice").nodes) is None
+    for call in (agg.median("temp"), agg.count_distinct("temp")):
+        assert slices_to_ship(plan(two, "slice", aggs={"v": call}).nodes) is None
+
+
+def test_native_has_no_obstacle_in_any_built_in_aggregate() -> None:
+    calls = [agg.count_distinct("x"), agg.median("x"), agg.approx_percentile("x", 0.5)]
+    nodes = plan([weft.tumbling(5)], aggs={f"a{i}": c for i, c in enumerate(calls)}).nodes
+    assert not [why for node in nodes for why in native_obstacles(node)]
+    assert "distinct" not in SHIPPED_PARTIALS
