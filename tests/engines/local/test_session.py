@@ -73,6 +73,22 @@ def test_sorted_events_close_windows_as_they_come(
     rows.check(weft.run(workload, {"events": table}, engine="reference"))
 
 
+SETS = st.sampled_from([weft.agg.count_distinct("i"), weft.agg.approx_count_distinct("i")])
+
+
+@RELAXED
+@given(workload=workloads(windows(), SETS, most=2), table=events(), size=st.integers(1, 9))
+def test_sets_that_hold_each_value_once_give_the_same_counts(
+    workload: weft.Workload, table: pa.Table, size: int
+) -> None:
+    table = table.sort_by([("ts", "ascending")])
+    session, rows = LocalSession(workload, watermark=3), Gathered(workload)
+    for batch in batches(table, size):
+        rows.take(session.push("events", batch))
+    rows.take(session.finish())
+    rows.check(weft.run(workload, {"events": table}, engine="reference"))
+
+
 @RELAXED
 @given(table=events(), workload=workloads(windows(), most=2), cuts=st.lists(st.integers(-20, 70)))
 def test_moving_the_watermark_by_hand_changes_no_row(

@@ -49,6 +49,26 @@ def distinct_counts(
 
 
 @unlocked
+def mark_latest(
+    offsets: Int64s,
+    items: Int64s,
+    keys: npt.NDArray[np.integer],
+    behind: npt.NDArray[np.bool_],
+    seen: Int64s,
+    latest: npt.NDArray[np.bool_],
+) -> None:
+    """Mark, among the rows behind, each key's latest appearance of an item; all of other rows.
+
+    Rows are sorted by (key, time). `seen` has a place per item and is below every key.
+    """
+    for row in range(keys.size - 1, -1, -1):
+        for p in range(offsets[row], offsets[row + 1]):
+            latest[p] = not behind[row] or seen[items[p]] != keys[row]
+            if behind[row]:
+                seen[items[p]] = keys[row]
+
+
+@unlocked
 def _add(tree: Int64s, item: int, count: int) -> None:
     """Add to a Fenwick tree of counts, whose size is a power of two plus one."""
     position = item + 1

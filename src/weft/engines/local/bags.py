@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from weft.engines.local import bag_kernels
 from weft.engines.local.coding import Coding, Listed, united
@@ -56,8 +57,9 @@ class Bags:
 
     @property
     def nbytes(self) -> int:
-        """The memory of items and counts."""
-        return self.offsets.nbytes + self.items.nbytes + self.counts.nbytes
+        """The memory of items and counts, and of the list of values."""
+        values: int = self.coding.values.nbytes if isinstance(self.coding, Listed) else 0
+        return self.offsets.nbytes + self.items.nbytes + self.counts.nbytes + values
 
     def take(self, rows: Rows) -> Bags:
         """Select rows; of ranges, nothing is copied but their bounds."""
@@ -115,6 +117,37 @@ class Bags:
             size,
             coding,
         )
+
+    def latest(self, keys: npt.NDArray[np.integer], behind: Bools) -> Bags:
+        """Keep, of the rows behind, only the latest appearance of each item of each key.
+
+        Rows are sorted by (key, time). For sets alone: whoever reads an earlier row reads the
+        latest one too.
+
+        >>> bags = Bags.of_values(np.array([1, 0, 1, 1]), None, 2, None)
+        >>> kept = bags.latest(np.zeros(4, np.int32), np.array([True, True, True, False]))
+        >>> kept.offsets.tolist(), kept.items.tolist()
+        ([0, 0, 1, 2, 3], [0, 1, 1])
+        """
+        latest = np.empty(self.items.size, np.bool_)
+        seen = np.full(max(self.size, 1), -1, np.int64)
+        bag_kernels.mark_latest(self.offsets, self.items, keys, behind, seen, latest)
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(latest)])
+        kept = (before[self.offsets], self.items[latest], self.counts[latest])
+        return Bags(*kept, self.size, self.coding)._trimmed()
+
+    def _trimmed(self) -> Bags:
+        """Forget values that no row has, once they are most of the list."""
+        if not isinstance(self.coding, Listed):
+            return self
+        used = np.zeros(self.size, np.bool_)
+        used[self.items] = True
+        places = np.flatnonzero(used)
+        if 2 * places.size >= self.size:
+            return self
+        items = (np.cumsum(used) - 1)[self.items]
+        values = self.coding.values.take(pa.array(places))
+        return Bags(self.offsets, items, self.counts, places.size, Listed(values))
 
     def distinct_counts(self) -> Int64s:
         """Count the distinct items of each row."""

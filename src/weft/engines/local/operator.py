@@ -58,6 +58,7 @@ class ScopeOperator:
     watermark_us: int | None = None
     late: int = 0
     events: int = 0
+    thinned_us: dict[Node, int] = field(default_factory=dict)  # before it sets have no value twice
     since_us: dict[Node, int] = field(default_factory=dict)  # from when slices have all events
     # Of queries that came while events did: from when they are complete, what was late before.
     complete_from_us: dict[Emitted, int] = field(default_factory=dict)
@@ -217,4 +218,16 @@ class ScopeOperator:
             if self.journal is not None:
                 self.journal.forgotten[node] = oldest
             if not needed.all():
-                self.runs[node] = [flow.take(np.flatnonzero(needed))]
+                flow = flow.take(np.flatnonzero(needed))
+            self.runs[node] = [self._with_latest_only(node, flow, watermark_us)]
+
+    def _with_latest_only(self, node: Node, flow: Flow, watermark_us: int) -> Flow:
+        """Thin out sets in the slices behind the watermark, whenever there is one slice more."""
+        if not flow.sets:
+            return flow
+        base = self.plan.bases[node]
+        before_us = int(base.slices.bounds(base.slices.slice_of([watermark_us]))[0][0])
+        if self.thinned_us.get(node) == before_us:
+            return flow
+        self.thinned_us = {**self.thinned_us, node: before_us}
+        return flow.with_latest_only(before_us)
