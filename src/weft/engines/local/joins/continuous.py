@@ -1,0 +1,366 @@
+"""A join whose result is up to date after every batch: windows, aggregation sets, increments.
+
+The execution of Tran & Lee: each tuple that arrives or expires is probed against the aggregation
+sets, or the windows, of the other inputs, and what matches is added to the result or taken out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from weft.cost.joins import SideLoad
+from weft.engines.joins import join_schema, variable_types
+from weft.engines.local.emitting import lowered
+from weft.engines.local.held import KernelPartials
+from weft.engines.local.joins.columns import JoinColumns
+from weft.engines.local.joins.extremes import extremes_of
+from weft.engines.local.joins.inputs import InputCodes, encoded, read_input
+from weft.engines.local.joins.pool import (
+    FOREVER_US,
+    emptied,
+    empty_state,
+    live_slots,
+    regrouped,
+    thinned,
+    with_pairs,
+    with_room,
+    with_values,
+)
+from weft.engines.local.joins.running import place, run
+from weft.engines.local.joins.state import (
+    EARLY,
+    ERROR,
+    FIRST_PAIR,
+    GROUP,
+    LAST,
+    LOST,
+    PAIR,
+    RANGE_US,
+    SIDE,
+    TIME,
+    TOTAL,
+    TUPLES,
+    VALUE,
+    State,
+)
+from weft.engines.local.keys import ColumnCodes, KeyCodes
+from weft.engines.local.results import Closed, result_table
+from weft.errors import DataError, InternalError, UnsupportedError
+from weft.kernels.partials import Partials, operation_of
+from weft.kernels.prefix_sums import largest_magnitude
+from weft.plan import Join
+from weft.plan.joins import JoinShape, join_query
+from weft.window import PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft.aggregates import Partial
+    from weft.cost.joins import Method, Placement
+    from weft.engines.local.events import Events
+    from weft.engines.local.held import Held
+    from weft.engines.local.joins.state import Int64s
+    from weft.plan import Emit
+    from weft.query import JoinQuery
+
+MOST_GROUPS = 1 << 24  # of the result, which is a dense array of them
+_ROUNDING = 2.0**-51  # of a compensated sum, relative to the magnitudes that were added
+_TOLERATED = 1e-10  # relative error of a real sum, an order below what is promised
+_LEAST_ROOM = 1024
+LONG_AGO_US = -(2**61)  # when rows of tables came that were there before any event
+
+
+@dataclass(slots=True)
+class ContinuousJoin:
+    """One join, its windows up to the latest event, and its result as of then.
+
+    A window holds what is younger than its range, whatever its slide; late tuples that are still
+    inside take part. All inputs must share the same join columns.
+    """
+
+    query: JoinQuery
+    shape: JoinShape
+    join: Join
+    schema: pa.Schema
+    types: tuple[pa.DataType, ...]
+    columns: JoinColumns
+    variables: tuple[ColumnCodes, ...]
+    values: KeyCodes  # of all variables together: the join value
+    codes: tuple[InputCodes, ...]
+    keys: KeyCodes
+    state: State
+    pairs_of_side: list[Int64s]  # local pair -> pair
+    group_room: list[int]  # per input, how many groups the result has places for
+    used: int = 0  # slots of the pool
+    now_us: int | None = None
+    greatest_whole: int = 0
+    rebuilds: int = 0
+    timeless: int = 0
+
+    @classmethod
+    def of(
+        cls, emit: Emit, sources: Mapping[str, pa.Schema], method: Method = "hash"
+    ) -> ContinuousJoin:
+        """Prepare a join as its plan places it, over sources of these schemas."""
+        join, query = emit.inputs[0], join_query(emit)
+        if not isinstance(join, Join):
+            raise InternalError(f"query {emit.query!r} is no join")
+        shape = JoinShape.of(query)
+        inputs = range(len(query.inputs))
+        if any(shape.variables_of(side) != shape.variables_of(0) for side in inputs):
+            raise UnsupportedError(
+                f"join {query.name!r} ties its inputs by different columns, and only inputs with "
+                "the same join columns are joined tuple by tuple",
+                hint="take the results at each slide",
+            )
+        partials = [(side, p) for side in inputs for p in shape.partials_of(side)]
+        columns = JoinColumns.of(partials, [sources[i.source] for i in query.inputs])
+        return cls(
+            query,
+            shape,
+            join,
+            join_schema(query, sources),
+            variable_types(query, sources),
+            columns,
+            tuple(ColumnCodes() for _ in shape.variables),
+            KeyCodes(len(shape.variables)),
+            tuple(InputCodes.of(shape, side) for side in inputs),
+            KeyCodes(len(query.keys)),
+            _state(join, columns, method),
+            [np.empty(0, np.int64) for _ in inputs],
+            [1 for _ in inputs],
+        )
+
+    @property
+    def _now_us(self) -> int:
+        return LONG_AGO_US if self.now_us is None else self.now_us
+
+    @property
+    def early(self) -> Placement:
+        """Which inputs are aggregated early at present."""
+        return tuple(bool(e) for e in self.state.rules[:, EARLY])
+
+    def push(self, source: str, table: pa.Table) -> None:
+        """Take a batch of a source, which may be several inputs of the join."""
+        for side, given in enumerate(self.join.sides):
+            if given.input.source == source:
+                self._push(side, table)
+
+    def _push(self, side: int, table: pa.Table) -> None:
+        timed = read_input(self.join.sides[side], table)
+        self.timeless += timed.timeless
+        events = encoded(timed, self.shape, side, self.types, self.codes[side], self.variables)
+        if not len(events):
+            return
+        self._make_room(side, len(events))
+        first, stop = self.used, self.used + len(events)
+        in_order = self._append(side, events)
+        self._check_sums(first, stop)
+        if self.join.sides[side].window is not None:
+            latest = int(events.times_us.max())
+            self.now_us = latest if self.now_us is None else max(self.now_us, latest)
+        self.used = stop
+        if in_order:
+            run(self.state, first, stop, self._now_us)
+        else:
+            self._rebuild(first)
+
+    def _append(self, side: int, events: Events) -> bool:
+        """Write tuples into the pool, oldest first; tell whether none is older than those there."""
+        order = np.argsort(events.times_us, kind="stable")
+        state, rows = self.state, slice(self.used, self.used + len(events))
+        whole, real, numbers = self.columns.read(side, events.timed)
+        moving = self.join.sides[side].window is not None
+        state.tuples[rows, SIDE] = side
+        state.tuples[rows, TIME] = events.times_us[order] if moving else self._now_us
+        state.tuples[rows, PAIR] = self.pairs_of_side[side][events.keys[order]]
+        state.tuple_whole[rows], state.tuple_real[rows] = whole[order], real[order]
+        state.tuple_order[rows] = numbers[order]
+        last = int(state.windows[side, LAST])
+        alive = state.windows[side, TUPLES] > 0
+        return not alive or bool(state.tuples[last, TIME] <= state.tuples[self.used, TIME])
+
+    def _make_room(self, side: int, rows: int) -> None:
+        """Number new join values, pairs and groups, and make the arrays large enough for them."""
+        state = self.state
+        if self.used + rows > state.tuples.shape[0] and self.used > _LEAST_ROOM:
+            state, self.used = thinned(state, self.used)
+        codes = self.codes[side]
+        *own, groups = codes.split()
+        value = self.values.encode([pa.array(column) for column in own], own[0].size)
+        known = self.pairs_of_side[side]
+        state = with_values(with_room(state, tuples=self.used + rows), len(self.values))
+        if groups.size > known.size:
+            numbers = value.astype(np.int64)
+            state, self.pairs_of_side = with_pairs(state, self.pairs_of_side, side, numbers)
+        self.state = state
+        self._number_groups(side)
+
+    def _number_groups(self, side: int) -> None:
+        """Give the groups of an input places in the result; all move when there are too many."""
+        wanted = list(self.group_room)
+        while wanted[side] < len(self.codes[side].groups):
+            wanted[side] *= 2
+        if prod(wanted) > MOST_GROUPS:
+            raise UnsupportedError(
+                f"join {self.query.name!r} has more than {MOST_GROUPS:,} combinations of groups",
+                hint="take the results at each slide, or group by fewer columns",
+            )
+        if wanted != self.group_room or not self.state.sizes.size:
+            self.state = regrouped(self.state, self.group_room, wanted, prod(wanted))
+            self.group_room = wanted
+            for other in range(len(wanted)):
+                self._place_groups(other)
+        self._place_groups(side)
+
+    def _place_groups(self, side: int) -> None:
+        stride = prod(self.group_room[side + 1 :])
+        own = self.codes[side].split()[-1] if self.pairs_of_side[side].size else np.empty(0, int)
+        self.state.pairs[self.pairs_of_side[side], GROUP] = own * stride
+
+    def _check_sums(self, first: int, stop: int) -> None:
+        """Refuse integers whose sums could leave 64 bits, which wrap without a sign."""
+        whole = self.state.tuple_whole[first:stop]
+        if whole.size:
+            self.greatest_whole = max(self.greatest_whole, largest_magnitude(whole.ravel()))
+        held = [float(n) + stop - first for n in self.state.windows[:, TUPLES]]
+        if self.greatest_whole * prod(held) >= 2.0**63:
+            raise DataError(
+                f"sums of integers up to {self.greatest_whole} over this join may leave 64 bits",
+                hint="sum a cast to double",
+            )
+
+    def _rebuild(self, arrived: int) -> None:
+        """Compute everything anew from the windows: late tuples came, or rounding has piled up.
+
+        Slots from `arrived` on have not been run yet.
+        """
+        if self.now_us is None:
+            return
+        state = self.state
+        kept = np.concatenate([live_slots(state, arrived), np.arange(arrived, self.used)])
+        ages = self.now_us - state.tuples[kept, TIME]
+        kept = kept[ages < state.rules[state.tuples[kept, SIDE], RANGE_US]]
+        kept = kept[np.argsort(state.tuples[kept, TIME], kind="stable")]
+        fresh = with_room(
+            emptied(state),
+            tuples=state.tuples.shape[0],
+            pairs=state.pairs.shape[0],
+            groups=state.sizes.size,
+        )
+        fresh.tuples[: kept.size] = state.tuples[kept]
+        fresh.tuple_whole[: kept.size] = state.tuple_whole[kept]
+        fresh.tuple_real[: kept.size] = state.tuple_real[kept]
+        fresh.tuple_order[: kept.size] = state.tuple_order[kept]
+        fresh.pairs[:, VALUE] = state.pairs[:, VALUE]
+        self.state = with_values(fresh, state.values.shape[1])
+        self.state.values[:, :, FIRST_PAIR:] = state.values[:, :, FIRST_PAIR:]
+        for side in range(len(self.group_room)):
+            self._place_groups(side)
+        self.used = kept.size
+        self.rebuilds += 1
+        run(self.state, 0, self.used, self.now_us)
+
+    def place(self, early: Placement) -> None:
+        """Change which inputs are aggregated early; results stay what they are."""
+        for side, wanted in enumerate(early):
+            place(self.state, side, int(wanted))
+
+    def loads(self, rates: tuple[float, ...]) -> tuple[SideLoad, ...]:
+        """Describe the inputs as they are now to the cost model, at these rates."""
+        state, loads = self.state, []
+        for side, rate in enumerate(rates):
+            slots = live_slots(state, self.used)
+            own = state.tuples[slots[state.tuples[slots, SIDE] == side], PAIR]
+            groups = np.unique(state.pairs[own, GROUP]).size
+            values = np.unique(state.pairs[own, VALUE]).size
+            loads.append(SideLoad(rate, max(float(own.size), 1.0), max(groups, 1), max(values, 1)))
+        return tuple(loads)
+
+    def result(self) -> pa.Table:
+        """Return the result as of the latest event, in the order of keys."""
+        groups = np.flatnonzero(self.state.sizes)
+        if self._drifted(groups):
+            self._rebuild(self.used)
+            groups = np.flatnonzero(self.state.sizes)
+        if self.now_us is None or not groups.size:
+            return self.schema.empty_table()
+        closed = Closed(
+            self.query.name,
+            np.zeros(groups.size, np.int64),
+            self._keys(groups),
+            np.full(groups.size, self._start_us()),
+            np.full(groups.size, self.now_us + 1),
+            self._values(groups),
+        )
+        return result_table(self.schema, [self.query.label], self.keys, [closed])
+
+    def _start_us(self) -> int:
+        assert self.now_us is not None
+        longest = max(w.range_us for w in self.shape.windows if isinstance(w, PeriodicWindow))
+        return self.now_us + 1 - longest
+
+    def _drifted(self, groups: Int64s) -> bool:
+        """Tell whether a real sum may be off by more than is promised, or is not a number."""
+        sums = self.state.result_real[groups]
+        if not sums.size:
+            return False
+        totals, errors = np.abs(sums[:, :, TOTAL] + sums[:, :, LOST]), sums[:, :, ERROR]
+        with np.errstate(invalid="ignore"):
+            # Where every addend has the sign of the sum, nothing has cancelled out.
+            off = (errors * _ROUNDING > _TOLERATED * totals) & (totals != errors)
+        return bool(off.any() or not np.isfinite(errors).all())
+
+    def _keys(self, groups: Int64s) -> Any:
+        rest, decoded = groups, {}
+        for side in reversed(range(len(self.group_room))):
+            own = rest % self.group_room[side]
+            rest = rest // self.group_room[side]
+            decoded[side] = iter(self.codes[side].groups.decode(own))
+        return self.keys.encode([next(decoded[key.side]) for key in self.shape.keys], groups.size)
+
+    def _values(self, groups: Int64s) -> tuple[Any, ...]:
+        sums = self.state.result_real[groups]
+        found = self.columns.held(
+            self.state.result_whole[groups],
+            sums[:, :, TOTAL],
+            sums[:, :, LOST],
+            extremes_of(self.state, self.pairs_of_side, groups),
+        )
+        sizes = self.state.sizes[groups]
+        counts = Partials("count_rows", operation_of("count_rows", "int64"), sizes)
+        rows: Held = KernelPartials(counts, (None,))
+        types = self.schema.types[-len(self.query.aggs) :]
+        outputs: list[Any] = []
+        for (side, call), type in zip(self.shape.calls, types, strict=True):
+            known: dict[Partial, Held] = {
+                p: found[side, p] if p.args else rows for p in call.partials
+            }
+            outputs += lowered([("", call)], known, (type,))
+        return tuple(outputs)
+
+
+def _state(join: Join, columns: JoinColumns, method: Method) -> State:
+    inputs = range(len(join.sides))
+    rules = [
+        (
+            side.early,
+            bool(columns.order),  # MIN and MAX are read off the sets of all inputs
+            side.window.range_us if isinstance(side.window, PeriodicWindow) else FOREVER_US,
+        )
+        for side in join.sides
+    ]
+    order = [[other for other in inputs if other != side] for side in inputs]
+    sides = [columns.sides(owners) for owners in (columns.whole, columns.real, columns.order)]
+    return empty_state(
+        np.array(rules, np.int64),
+        np.array(order, np.int64),
+        (sides[0], sides[1], sides[2]),
+        np.array([p.kind == "max" for _, p in columns.order], np.int64),
+        method == "nested loop",
+    )

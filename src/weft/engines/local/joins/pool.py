@@ -1,0 +1,173 @@
+"""Room for the state of a join kept tuple by tuple: arrays that grow and are thinned out."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.engines.local.joins.state import (
+    FIRST,
+    FIRST_PAIR,
+    LAST,
+    NEXT_OF_SIDE,
+    NOTHING,
+    PAIR,
+    SIDE,
+    STOP_PAIR,
+    VALUE,
+    State,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.engines.local.joins.state import Int64s
+
+FOREVER_US = 2**63 - 1
+_OF_TUPLES = ("tuples", "tuple_whole", "tuple_real", "tuple_order", "tuple_queue")
+_OF_PAIRS = ("pairs", "pair_whole", "pair_real", "pair_queue")
+_OF_GROUPS = ("sizes", "result_whole", "result_real")
+_LEAST_ROOM = 64
+
+
+def empty_state(
+    rules: Int64s,
+    order: Int64s,
+    sides: tuple[Int64s, Int64s, Int64s],
+    greatest: Int64s,
+    nested_loop: bool,
+) -> State:
+    """Make a state without room: the first batch asks for it."""
+    inputs = rules.shape[0]
+    whole, real, ordered = (side.size for side in sides)
+    return State(
+        np.zeros((0, 5), np.int64),
+        np.zeros((0, whole), np.int64),
+        np.zeros((0, real), np.float64),
+        np.zeros((0, ordered), np.int64),
+        np.zeros((0, ordered, 2), np.int64),
+        np.zeros((0, 3), np.int64),
+        np.zeros((0, whole), np.int64),
+        np.zeros((0, real, 3), np.float64),
+        np.zeros((0, ordered, 2), np.int64),
+        np.array([[NOTHING, NOTHING, 0]] * inputs, np.int64),
+        np.full((inputs, 0, 4), NOTHING, np.int64),
+        np.zeros(0, np.int64),
+        np.zeros((0, whole), np.int64),
+        np.zeros((0, real, 3), np.float64),
+        rules,
+        order,
+        *sides,
+        greatest,
+        np.array([int(nested_loop)]),
+        np.zeros(3, np.int64),
+    )
+
+
+def emptied(state: State) -> State:
+    """Return a state with the same rules and counters and nothing in it."""
+    sides = (state.whole_side, state.real_side, state.order_side)
+    empty = empty_state(state.rules, state.order, sides, state.greatest, False)
+    return empty._replace(nested_loop=state.nested_loop, counters=state.counters)
+
+
+def with_room(state: State, *, tuples: int = 0, pairs: int = 0, groups: int = 0) -> State:
+    """Return a state with room for so many; more than asked for, so that it is rarely done."""
+    changes: dict[str, Any] = {}
+    for names, rows in ((_OF_TUPLES, tuples), (_OF_PAIRS, pairs), (_OF_GROUPS, groups)):
+        held = getattr(state, names[0]).shape[0]
+        if held >= rows:
+            continue
+        more = max(rows, 2 * held, _LEAST_ROOM) - held
+        for name in names:
+            array = getattr(state, name)
+            fill = NOTHING if name.endswith("queue") else 0
+            extra = np.full((more, *array.shape[1:]), fill, array.dtype)
+            changes[name] = np.concatenate([array, extra])
+    return state._replace(**changes)
+
+
+def with_values(state: State, values: int) -> State:
+    """Return a state with lists for at least so many join values."""
+    held = state.values.shape[1]
+    if held >= values:
+        return state
+    extra = np.full((state.values.shape[0], values - held, 4), NOTHING, np.int64)
+    return state._replace(values=np.concatenate([state.values, extra], axis=1))
+
+
+def with_pairs(
+    state: State, pairs_of_side: list[Int64s], side: int, values: Int64s
+) -> tuple[State, list[Int64s]]:
+    """Number the new pairs of an input, given the join values of all its pairs.
+
+    The rows of one input and one join value stay side by side, so that all pairs may move.
+    """
+    known = [own.size for own in pairs_of_side]
+    state = with_room(state, pairs=sum(known) - known[side] + values.size)
+    fresh = np.arange(sum(known), sum(known) + values.size - known[side])
+    before = list(pairs_of_side)
+    before[side] = np.concatenate([pairs_of_side[side], fresh])
+    state.pairs[fresh] = 0
+    state.pairs[fresh, VALUE] = values[known[side] :]
+    sides = np.concatenate([np.full(own.size, at) for at, own in enumerate(before)])
+    rows = np.concatenate(before)
+    order = rows[np.lexsort((state.pairs[rows, VALUE], sides))]
+    places = np.empty(order.size, np.int64)
+    places[order] = np.arange(order.size)
+    for name in _OF_PAIRS:
+        array = getattr(state, name)
+        array[: order.size] = array[order]
+    state.tuples[:, PAIR] = places[np.minimum(state.tuples[:, PAIR], order.size - 1)]
+    counts = [own.size for own in before]
+    starts = np.cumsum([0, *counts])
+    for at, (start, stop) in enumerate(pairwise(starts)):
+        numbers = np.arange(state.values.shape[1])
+        held = state.pairs[start:stop, VALUE]
+        state.values[at, :, FIRST_PAIR] = start + np.searchsorted(held, numbers, "left")
+        state.values[at, :, STOP_PAIR] = start + np.searchsorted(held, numbers, "right")
+    return state, [places[own] for own in before]
+
+
+def live_slots(state: State, used: int) -> Int64s:
+    """List the slots of tuples that are still in a window, in the order of arrival."""
+    alive = np.zeros(used, np.bool_)
+    for side, first in enumerate(state.windows[:, FIRST].tolist()):
+        if first != NOTHING:
+            alive[first:] |= state.tuples[first:used, SIDE] == side
+    return np.flatnonzero(alive)
+
+
+def thinned(state: State, used: int) -> tuple[State, int]:
+    """Move the live tuples to the front of the pool; return how many there are."""
+    kept = live_slots(state, used)
+    places = np.full(used + 1, NOTHING, np.int64)  # one more: NOTHING is the last, and stays
+    places[kept] = np.arange(kept.size)
+    moved: dict[str, Any] = {}
+    for name in _OF_TUPLES:
+        array = getattr(state, name)
+        array[: kept.size] = array[kept]
+    state.tuples[: kept.size, NEXT_OF_SIDE:] = places[state.tuples[: kept.size, NEXT_OF_SIDE:]]
+    state.tuple_queue[: kept.size] = places[state.tuple_queue[: kept.size]]
+    state.windows[:, FIRST : LAST + 1] = places[state.windows[:, FIRST : LAST + 1]]
+    state.values[:, :, :FIRST_PAIR] = places[state.values[:, :, :FIRST_PAIR]]
+    moved["pair_queue"] = places[state.pair_queue]
+    return state._replace(**moved), kept.size
+
+
+def regrouped(state: State, sizes: Sequence[int], wider: Sequence[int], groups: int) -> State:
+    """Move the groups of the result to their places under larger numbers of groups per input."""
+    live = np.flatnonzero(state.sizes)
+    places = np.zeros(live.size, np.int64)
+    rest, stride = live, 1
+    for size, more in zip(reversed(sizes), reversed(wider), strict=True):
+        places += rest % size * stride
+        rest, stride = rest // size, stride * more
+    changes: dict[str, Any] = {}
+    for name in _OF_GROUPS:
+        array = getattr(state, name)
+        changes[name] = np.zeros((groups, *array.shape[1:]), array.dtype)
+        changes[name][places] = array[live]
+    return state._replace(**changes)

@@ -1,0 +1,266 @@
+"""Aggregation set joins, compiled: a tuple finds the rows of the other inputs that match it.
+
+A row is a pair of an early input's aggregation set, or a slot of a late one's window. By hashing
+only rows of the same join value are looked at; a nested loop looks at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft.engines.local.joins.state import (
+    EARLY,
+    ERROR,
+    FIRST,
+    FIRST_PAIR,
+    FIRST_TUPLE,
+    GROUP,
+    LOST,
+    MATCHES,
+    NEXT_OF_SIDE,
+    NEXT_OF_VALUE,
+    NOTHING,
+    PAIR,
+    PROBES,
+    SIDE,
+    SIZE,
+    STOP_PAIR,
+    TOTAL,
+    VALUE,
+    Doubles,
+    Int64s,
+    State,
+)
+from weft.engines.local.joins.updates import add_real
+from weft.kernels.parallel import unlocked
+
+
+@unlocked
+def probe(
+    slot: int,
+    sign: int,
+    tuples: Int64s,
+    tuple_whole: Int64s,
+    tuple_real: Doubles,
+    pairs: Int64s,
+    pair_whole: Int64s,
+    pair_real: Doubles,
+    windows: Int64s,
+    values: Int64s,
+    sizes: Int64s,
+    result_whole: Int64s,
+    result_real: Doubles,
+    rules: Int64s,
+    whole_side: Int64s,
+    real_side: Int64s,
+    nested_loop: int,
+    counters: Int64s,
+) -> None:
+    """Apply a tuple and every row of the only other input that matches it to the result."""
+    side, pair = tuples[slot, SIDE], tuples[slot, PAIR]
+    other, value, base = 1 - side, pairs[pair, VALUE], pairs[pair, GROUP]
+    if rules[other, EARLY] == 1:
+        start, stop = values[other, value, FIRST_PAIR], values[other, value, STOP_PAIR]
+        if nested_loop:
+            # The rows of the value lie somewhere in the set; a nested loop does not know where.
+            start, stop = _found(value, values, other, pairs)
+            counters[PROBES] += values[other, values.shape[1] - 1, STOP_PAIR]
+        _apply_set(
+            slot,
+            sign,
+            base,
+            start,
+            stop,
+            tuple_whole,
+            tuple_real,
+            pairs,
+            pair_whole,
+            pair_real,
+            sizes,
+            result_whole,
+            result_real,
+            side,
+            whole_side,
+            real_side,
+        )
+        counters[PROBES] += stop - start + 1
+        counters[MATCHES] += stop - start
+        return
+    matches = 0
+    probes = 1
+    link = NEXT_OF_SIDE if nested_loop else NEXT_OF_VALUE
+    row = windows[other, FIRST] if nested_loop else values[other, value, FIRST_TUPLE]
+    while row != NOTHING:
+        probes += 1
+        own = tuples[row, PAIR]
+        if not nested_loop or pairs[own, VALUE] == value:
+            matches += 1
+            group = base + pairs[own, GROUP]
+            sizes[group] += sign
+            for column in range(whole_side.size):
+                at = slot if whole_side[column] == side else row
+                result_whole[group, column] += sign * tuple_whole[at, column]
+            for column in range(real_side.size):
+                added = sign * tuple_real[slot if real_side[column] == side else row, column]
+                add_real(result_real, group, column, added, abs(added))
+            if sign < 0 and sizes[group] == 0:
+                result_real[group] = 0.0
+        row = tuples[row, link]
+    counters[PROBES] += probes
+    counters[MATCHES] += matches
+
+
+@unlocked
+def _found(value: int, values: Int64s, side: int, pairs: Int64s) -> tuple[int, int]:
+    """Look at every row of an aggregation set for those of a join value, as a nested loop does."""
+    start, stop = _all_pairs(values, side)
+    first, found = start, 0
+    for row in range(start, stop):
+        if pairs[row, VALUE] == value:
+            first = row if found == 0 else first
+            found += 1
+    return first, first + found
+
+
+@unlocked
+def _all_pairs(values: Int64s, side: int) -> tuple[int, int]:
+    """Return where the aggregation set of an input begins and ends; it lies in one piece."""
+    last = values.shape[1] - 1
+    return values[side, 0, FIRST_PAIR], values[side, last, STOP_PAIR]
+
+
+@unlocked
+def _apply_set(
+    slot: int,
+    sign: int,
+    base: int,
+    start: int,
+    stop: int,
+    tuple_whole: Int64s,
+    tuple_real: Doubles,
+    pairs: Int64s,
+    pair_whole: Int64s,
+    pair_real: Doubles,
+    sizes: Int64s,
+    result_whole: Int64s,
+    result_real: Doubles,
+    side: int,
+    whole_side: Int64s,
+    real_side: Int64s,
+) -> None:
+    """Apply a tuple with all rows of a join value, column by column; empty rows add nothing."""
+    for row in range(start, stop):
+        sizes[base + pairs[row, GROUP]] += sign * pairs[row, SIZE]
+    for column in range(whole_side.size):
+        if whole_side[column] == side:
+            whole = sign * tuple_whole[slot, column]
+            for row in range(start, stop):
+                result_whole[base + pairs[row, GROUP], column] += whole * pairs[row, SIZE]
+        else:
+            for row in range(start, stop):
+                result_whole[base + pairs[row, GROUP], column] += sign * pair_whole[row, column]
+    for column in range(real_side.size):
+        for row in range(start, stop):
+            if pairs[row, SIZE] == 0:
+                continue
+            if real_side[column] == side:
+                added = sign * pairs[row, SIZE] * tuple_real[slot, column]
+                off = abs(added)
+            else:
+                added = sign * (pair_real[row, column, TOTAL] + pair_real[row, column, LOST])
+                off = pair_real[row, column, ERROR]
+            group = base + pairs[row, GROUP]
+            add_real(result_real, group, column, added, off)
+            if sizes[group] == 0:
+                result_real[group, column] = 0.0
+
+
+@unlocked
+def probe_all(slot: int, sign: int, state: State, room: Int64s) -> None:
+    """Apply a tuple and every combination of matching rows of the other inputs to the result.
+
+    A depth-first walk in the probe order. `room` has a row per input: the row found at each step,
+    the group so far, the row chosen of each input, and how many tuples that stands for.
+    """
+    tuples, pairs, rules, order = state.tuples, state.pairs, state.rules, state.order
+    side, pair = tuples[slot, SIDE], tuples[slot, PAIR]
+    value, steps = pairs[pair, VALUE], rules.shape[0] - 1
+    found, groups, chosen, weights = room[0], room[1], room[2], room[3]
+    chosen[side], weights[side], groups[0] = slot, 1, pairs[pair, GROUP]
+    nested_loop = state.nested_loop[0] == 1
+    step = 0
+    found[0] = _sought(NOTHING, order[side, 0], value, nested_loop, state)
+    while step >= 0:
+        other, row = order[side, step], found[step]
+        if row == NOTHING:
+            step -= 1
+            if step >= 0:
+                before = order[side, step]
+                found[step] = _sought(found[step], before, value, nested_loop, state)
+            continue
+        early = rules[other, EARLY] == 1
+        chosen[other] = row
+        weights[other] = pairs[row, SIZE] if early else 1
+        group = groups[step] + pairs[row if early else tuples[row, PAIR], GROUP]
+        if step + 1 < steps:
+            step += 1
+            groups[step] = group
+            found[step] = _sought(NOTHING, order[side, step], value, nested_loop, state)
+        else:
+            _apply(side, group, sign, chosen, weights, state)
+            found[step] = _sought(row, other, value, nested_loop, state)
+
+
+@unlocked
+def _sought(row: int, side: int, value: int, nested_loop: bool, state: State) -> int:
+    """Return the row of an input after this one, or its first, that has a join value."""
+    tuples, pairs, values, counters = state.tuples, state.pairs, state.values, state.counters
+    if state.rules[side, EARLY] == 1:
+        start, stop = values[side, value, FIRST_PAIR], values[side, value, STOP_PAIR]
+        if nested_loop:
+            start, stop = _all_pairs(values, side)
+        for after in range(start if row == NOTHING else row + 1, stop):
+            counters[PROBES] += 1
+            if pairs[after, SIZE] and pairs[after, VALUE] == value:
+                return after
+        return NOTHING
+    if not nested_loop:
+        counters[PROBES] += 1
+        first = values[side, value, FIRST_TUPLE]
+        return int(first if row == NOTHING else tuples[row, NEXT_OF_VALUE])
+    row = state.windows[side, FIRST] if row == NOTHING else tuples[row, NEXT_OF_SIDE]
+    while row != NOTHING and pairs[tuples[row, PAIR], VALUE] != value:
+        counters[PROBES] += 1
+        row = tuples[row, NEXT_OF_SIDE]
+    return row
+
+
+@unlocked
+def _apply(side: int, group: int, sign: int, chosen: Int64s, weights: Int64s, state: State) -> None:
+    """Add one combination of rows to its group, or take it out; an empty group is cleared.
+
+    What an input contributes counts as often as all the others have tuples.
+    """
+    size = np.int64(1)
+    for weight in weights:
+        size *= weight
+    state.sizes[group] += sign * size
+    for column in range(state.whole_side.size):
+        owner = state.whole_side[column]
+        early = state.rules[owner, EARLY] == 1 and owner != side
+        own = state.pair_whole if early else state.tuple_whole
+        times = sign * (size // weights[owner])
+        state.result_whole[group, column] += times * own[chosen[owner], column]
+    for column in range(state.real_side.size):
+        owner = state.real_side[column]
+        row, times = chosen[owner], sign * (size // weights[owner])
+        if state.rules[owner, EARLY] == 1 and owner != side:
+            sums = state.pair_real[row, column]
+            added, off = times * (sums[TOTAL] + sums[LOST]), abs(times) * sums[ERROR]
+        else:
+            added = times * state.tuple_real[row, column]
+            off = abs(added)
+        add_real(state.result_real, group, column, added, off)
+    state.counters[MATCHES] += 1
+    if sign < 0 and state.sizes[group] == 0:
+        state.result_real[group] = 0.0

@@ -1,0 +1,132 @@
+"""Aggregation set updates, compiled: a tuple enters or leaves its window and its input's set."""
+
+from __future__ import annotations
+
+from weft.engines.local.joins.state import (
+    ERROR,
+    FIRST,
+    FIRST_TUPLE,
+    LAST,
+    LAST_TUPLE,
+    LOST,
+    NEXT_OF_SIDE,
+    NEXT_OF_VALUE,
+    NOT_A_VALUE,
+    NOTHING,
+    PAIR,
+    SIDE,
+    SIZE,
+    TOTAL,
+    TUPLES,
+    VALUE,
+    Doubles,
+    Int64s,
+)
+from weft.kernels.parallel import unlocked
+
+
+@unlocked
+def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
+    """Add a tuple to its window."""
+    side = tuples[slot, SIDE]
+    value = pairs[tuples[slot, PAIR], VALUE]
+    tuples[slot, NEXT_OF_SIDE] = NOTHING
+    tuples[slot, NEXT_OF_VALUE] = NOTHING
+    if windows[side, FIRST] == NOTHING:
+        windows[side, FIRST] = slot
+    else:
+        tuples[windows[side, LAST], NEXT_OF_SIDE] = slot
+    windows[side, LAST] = slot
+    windows[side, TUPLES] += 1
+    if values[side, value, FIRST_TUPLE] == NOTHING:
+        values[side, value, FIRST_TUPLE] = slot
+    else:
+        tuples[values[side, value, LAST_TUPLE], NEXT_OF_VALUE] = slot
+    values[side, value, LAST_TUPLE] = slot
+
+
+@unlocked
+def leave(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
+    """Remove the oldest tuple of an input from its window; it is the oldest of its value too."""
+    side = tuples[slot, SIDE]
+    windows[side, FIRST] = tuples[slot, NEXT_OF_SIDE]
+    windows[side, TUPLES] -= 1
+    values[side, pairs[tuples[slot, PAIR], VALUE], FIRST_TUPLE] = tuples[slot, NEXT_OF_VALUE]
+
+
+@unlocked
+def update_sums(
+    slot: int,
+    sign: int,
+    tuples: Int64s,
+    tuple_whole: Int64s,
+    tuple_real: Doubles,
+    pairs: Int64s,
+    pair_whole: Int64s,
+    pair_real: Doubles,
+) -> None:
+    """Apply a tuple to the aggregation set of its input; a row without tuples is cleared."""
+    pair = tuples[slot, PAIR]
+    pairs[pair, SIZE] += sign
+    for column in range(tuple_whole.shape[1]):
+        pair_whole[pair, column] += sign * tuple_whole[slot, column]
+    for column in range(tuple_real.shape[1]):
+        added = sign * tuple_real[slot, column]
+        add_real(pair_real, pair, column, added, abs(added))
+    if pairs[pair, SIZE] == 0:
+        pair_real[pair] = 0.0
+
+
+@unlocked
+def add_real(sums: Doubles, row: int, column: int, added: float, error: float) -> None:
+    """Add to a sum of doubles, and remember what the addition rounds off."""
+    before = sums[row, column, TOTAL]
+    total = before + added
+    part = total - before
+    sums[row, column, TOTAL] = total
+    sums[row, column, LOST] += (before - (total - part)) + (added - part)
+    sums[row, column, ERROR] += error
+
+
+@unlocked
+def update_extremes(
+    slot: int,
+    sign: int,
+    tuples: Int64s,
+    tuple_order: Int64s,
+    tuple_queue: Int64s,
+    pair_queue: Int64s,
+    order_side: Int64s,
+    greatest: Int64s,
+) -> None:
+    """Keep the queues of tuples that are, or may become, the extreme of a pair.
+
+    Tuples expire in the order of arrival, so one that is no better than a later one never counts.
+    """
+    pair = tuples[slot, PAIR]
+    for column in range(order_side.size):
+        number = tuple_order[slot, column]
+        if order_side[column] != tuples[slot, SIDE] or number == NOT_A_VALUE:
+            continue
+        if sign < 0:
+            if pair_queue[pair, column, 0] == slot:
+                after = tuple_queue[slot, column, 0]
+                pair_queue[pair, column, 0] = after
+                if after == NOTHING:
+                    pair_queue[pair, column, 1] = NOTHING
+                else:
+                    tuple_queue[after, column, 1] = NOTHING
+            continue
+        last = pair_queue[pair, column, 1]
+        while last != NOTHING:
+            held = tuple_order[last, column]
+            if (held > number) if greatest[column] else (held < number):
+                break
+            last = tuple_queue[last, column, 1]
+        tuple_queue[slot, column, 0] = NOTHING
+        tuple_queue[slot, column, 1] = last
+        if last == NOTHING:
+            pair_queue[pair, column, 0] = slot
+        else:
+            tuple_queue[last, column, 0] = slot
+        pair_queue[pair, column, 1] = slot

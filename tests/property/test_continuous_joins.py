@@ -1,0 +1,155 @@
+"""A join kept tuple by tuple gives, after every batch, what its windows hold then, in any plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from weft import agg
+from weft.cost.joins import placement_name, placements
+from weft.engines.joins import join_schema, variable_types
+from weft.engines.local.joins.continuous import ContinuousJoin
+from weft.engines.reference.engine import _table
+from weft.engines.reference.joins import _coalesced, aggregation_set, read_side
+from weft.engines.reference.oracle import ResultRow
+from weft.engines.reference.rows import rows_of
+from weft.plan.joins import JoinShape
+from weft.planners.joins import emit_of
+from weft.query import JoinInput, JoinQuery
+from weft.testing import assert_same_rows
+from weft.testing.joins import ROWS, join_rows
+from weft.window import LandmarkWindow, PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft.cost.joins import Method
+
+
+@st.composite
+def star_joins(draw: st.DrawFn, most: int = 3) -> JoinQuery:
+    """A join of two to `most` inputs on the same columns."""
+    aliases = "abc"[: draw(st.integers(2, most))]
+    windows = [
+        draw(
+            st.one_of(
+                st.builds(PeriodicWindow, st.integers(1, 9), st.just(1)),
+                st.builds(PeriodicWindow, st.integers(1, 9), st.just(1)),
+                st.just(LandmarkWindow()),
+                st.none(),
+            )
+        )
+        for _ in aliases
+    ]
+    if not any(isinstance(w, PeriodicWindow) for w in windows):
+        windows[0] = PeriodicWindow(5, 1)
+    inputs = tuple(
+        JoinInput(a, a, None if w is None else "ts", w)
+        for a, w in zip(aliases, windows, strict=True)
+    )
+    columns = draw(st.sampled_from([("k",), ("m",), ("k", "m")]))
+    on = tuple((f"{aliases[0]}.{c}", f"{a}.{c}") for a in aliases[1:] for c in columns)
+    calls = [
+        call
+        for a in aliases
+        for call in (
+            agg.count(),
+            agg.count(f"{a}.i"),
+            agg.sum(f"{a}.i"),
+            agg.avg(f"{a}.x"),
+            agg.sum(f"{a}.x"),
+            agg.min(f"{a}.x"),
+            agg.max(f"{a}.i"),
+        )
+    ]
+    asked = draw(st.lists(st.sampled_from(calls), min_size=1, max_size=4, unique=True))
+    keys = draw(st.lists(st.sampled_from([f"{a}.g" for a in aliases]), max_size=2, unique=True))
+    return JoinQuery(
+        "j",
+        inputs,
+        on,
+        tuple((f"g{n}", key) for n, key in enumerate(keys)),
+        tuple((f"a{n}", call) for n, call in enumerate(asked)),
+    )
+
+
+def now(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The result as of the latest event, from the definition."""
+    shape = JoinShape.of(query)
+    schemas = {name: table.schema for name, table in tables.items()}
+    types = variable_types(query, schemas)
+    contents = [
+        read_side(shape, side, given, rows_of(tables[given.source]), types)
+        for side, given in enumerate(query.inputs)
+    ]
+    moving = [
+        row.event.time_us
+        for given, rows in zip(query.inputs, contents, strict=True)
+        if given.window is not None
+        for row in rows
+    ]
+    found: list[ResultRow] = []
+    if moving:
+        end = max(moving) + 1
+        inside = []
+        for side, (given, rows) in enumerate(zip(query.inputs, contents, strict=True)):
+            range_us = given.window.range_us if isinstance(given.window, PeriodicWindow) else 2**60
+            kept = [r for r in rows if given.window is None or r.event.time_us >= end - range_us]
+            inside.append(
+                aggregation_set(
+                    kept,
+                    emit_of(query, (False,) * len(contents)).inputs[0].sides[side].partials,
+                    early=False,
+                )
+            )
+        longest = max(w.range_us for w in shape.windows if isinstance(w, PeriodicWindow))
+        for key, known in _coalesced(shape, inside).items():
+            values = tuple(
+                call.lower(tuple(known[side if p.args else 0, p] for p in call.partials))
+                for side, call in shape.calls
+            )
+            found.append(ResultRow(key, query.label, end - longest, end, values))
+    return _table(join_schema(query, schemas), found)
+
+
+@pytest.mark.parametrize("method", ["hash", "nested loop"])
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_all_placements_agree_after_every_batch(method: Method, data: st.DataObject) -> None:
+    query = data.draw(star_joins())
+    schemas = {given.source: ROWS for given in query.inputs}
+    joins = {
+        placement_name(early): ContinuousJoin.of(emit_of(query, early), schemas, method)
+        for early in placements(len(query.inputs))
+    }
+    tables = {given.source: ROWS.empty_table() for given in query.inputs}
+    for _ in range(data.draw(st.integers(1, 4))):
+        source = data.draw(st.sampled_from(sorted(tables)))
+        batch = data.draw(join_rows(8))
+        tables[source] = pa.concat_tables([tables[source], batch])
+        wanted = now(query, tables)
+        for name, join in joins.items():
+            join.push(source, batch)
+            note(f"{name} {source}")
+            assert_same_rows(query, join.result(), wanted, name)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_change_of_placement_never_changes_the_result(data: st.DataObject) -> None:
+    query = data.draw(star_joins())
+    schemas = {given.source: ROWS for given in query.inputs}
+    options = placements(len(query.inputs))
+    join = ContinuousJoin.of(emit_of(query, data.draw(st.sampled_from(options))), schemas)
+    tables = {given.source: ROWS.empty_table() for given in query.inputs}
+    for _ in range(data.draw(st.integers(1, 5))):
+        source = data.draw(st.sampled_from(sorted(tables)))
+        batch = data.draw(join_rows(8))
+        tables[source] = pa.concat_tables([tables[source], batch])
+        join.push(source, batch)
+        join.place(data.draw(st.sampled_from(options)))
+        assert_same_rows(query, join.result(), now(query, tables))
