@@ -2,7 +2,10 @@
 
 A plan's cost is linear in the coefficients, so the work of a probe plan is a row of operation
 counts, its running time the right-hand side, and the coefficients the non-negative least-squares
-solution. Rows are scaled by the time, so that short runs count as much as long ones.
+solution. Rows are scaled by the time, so that short runs count as much as long ones. What every
+run takes, whatever the plan, such as Spark's scheduling, is fitted as well and left out.
+
+Spark has two sets of coefficients, one for each of its strategies.
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from weft import agg
-from weft.cost.model import Coefficients, RateModel, user_coefficients
+from weft.cost.model import Coefficients, RateModel, coefficients_of, user_coefficients
+from weft.cost.strategies import ColumnarModel, native_costs
 from weft.errors import UnsupportedError
+from weft.plan.plan import COLUMNAR, NATIVE
 from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
 from weft.running import run
@@ -32,9 +37,17 @@ if TYPE_CHECKING:
 
     from weft.plan import Plan
 
-EVENTS = {"reference": 4_000, "local": 1_000_000, "spark": 2_000_000}
+_SPARK_COLUMNAR = f"spark-{COLUMNAR}"
+EVENTS = {
+    "reference": 4_000,
+    "local": 1_000_000,
+    "spark": 1_000_000,  # the native strategy
+    _SPARK_COLUMNAR: 1_000_000,
+}
 _STREAM_SECONDS = 1200.0  # many instances of the longest window, whatever the number of events
 _ROUNDS = 3
+# What is planned for, and the strategy that is forced, to measure a set of coefficients.
+_FORCED = {"spark": ("spark", NATIVE), _SPARK_COLUMNAR: ("spark", COLUMNAR)}
 _COSTS = tuple(f.name for f in fields(Coefficients) if f.name.endswith("_ns"))
 
 
@@ -45,6 +58,7 @@ class Probe:
     name: str
     seconds: float
     operations: tuple[float, ...]  # in the order of the coefficients
+    known_seconds: float = 0.0  # work at prices that are measured elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +68,13 @@ class Calibration:
     coefficients: Coefficients
     probes: tuple[Probe, ...]
     rank_correlation: float
+    run_seconds: float = 0.0  # what a run takes besides
 
     def predicted(self, probe: Probe) -> float:
         """Seconds the fitted model expects of a probe."""
         costs: list[float] = [getattr(self.coefficients, name) for name in _COSTS]
-        return sum(c * n for c, n in zip(costs, probe.operations, strict=True)) / 1e9
+        own_ns = sum(c * n for c, n in zip(costs, probe.operations, strict=True))
+        return own_ns / 1e9 + probe.known_seconds + self.run_seconds
 
 
 def calibrate(
@@ -73,6 +89,15 @@ def calibrate(
         )
     probes = tuple(_probes(engine, events or EVENTS[engine], progress))
     return _fit(engine, probes)
+
+
+def engines_of(engine: str) -> tuple[str, ...]:
+    """List what is calibrated under the name of an engine: Spark has two strategies.
+
+    >>> engines_of("local"), engines_of("spark")
+    (('local',), ('spark', 'spark-columnar'))
+    """
+    return (engine, _SPARK_COLUMNAR) if engine == "spark" else (engine,)
 
 
 def save(calibration: Calibration) -> Path:
@@ -113,45 +138,65 @@ def _workloads() -> Iterator[tuple[str, str, Workload]]:
 def _probes(engine: str, events: int, progress: Callable[[str], None]) -> Iterator[Probe]:
     from weft.generate import sensors
 
+    family, strategy = _FORCED.get(engine, (engine, None))
     rate = events / _STREAM_SECONDS
     for devices in (1, 100, 2000):
         table = sensors(events, 7, devices=devices, rate=rate)
         known = Statistics(rate=rate, keys=devices)
-        source = _on_engine(engine, table)
+        source = _on_engine(family, table)
         for name, planner, workload in _workloads():
             progress(f"{name}, {devices} keys")
-            plan = optimize(workload, planner, engine, known)
-            seconds = min(_timed(plan, source, engine) for _ in range(_ROUNDS))
-            counts = _operations(plan, known)
-            yield Probe(f"{name} {devices}", seconds, counts)
+            plan = optimize(workload, planner, family, known, strategy=strategy)
+            seconds = min(_timed(plan, source, family) for _ in range(_ROUNDS))
+            yield _probe(f"{name} {devices}", seconds, plan, engine, known)
 
 
 def _on_engine(engine: str, table: pa.Table) -> Any:
     if engine != "spark":
         return table
-    from weft.engines.spark.session import local_session
+    from weft.engines.spark.session import local_session, to_spark
 
-    frame = local_session().createDataFrame(table).cache()
+    frame = to_spark(table, local_session()).cache()
     frame.count()
     return frame
 
 
 def _timed(plan: Plan, source: Any, engine: str) -> float:
-    start = time.perf_counter()
+    # Work in this process is told by its processor time, which no other process adds to.
+    clock = time.perf_counter if engine == "spark" else time.process_time
+    start = clock()
     result = run(plan, {"readings": source}, engine=engine)
     if engine == "spark":
         result.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def _operations(plan: Plan, known: Statistics) -> tuple[float, ...]:
+def _probe(name: str, seconds: float, plan: Plan, engine: str, known: Statistics) -> Probe:
     """Count what each coefficient is multiplied by, by pricing with unit coefficients."""
-    counts: list[float] = []
-    for name in _COSTS:
-        unit: dict[str, Any] = {**dict.fromkeys(_COSTS, 0.0), name: 1.0}
-        model = RateModel(Coefficients(plan.engine, **unit, measured_by=""), known)
-        counts.append(sum(model.node_costs(plan.nodes)) * _STREAM_SECONDS)
-    return tuple(counts)
+    nothing = Coefficients(engine, **_prices(), measured_by="")
+    counts = []
+    for cost in _COSTS:
+        one = Coefficients(engine, **_prices(**{cost: 1.0}), measured_by="")
+        counts.append(_total(plan, known, one, nothing))
+    elsewhere = coefficients_of("spark") if engine == _SPARK_COLUMNAR else nothing
+    known_ns = _total(plan, known, nothing, elsewhere)
+    return Probe(name, seconds, tuple(counts), known_ns / 1e9)
+
+
+def _prices(**given: float) -> dict[str, Any]:
+    return {**dict.fromkeys(_COSTS, 0.0), **given}
+
+
+def _total(plan: Plan, known: Statistics, own: Coefficients, native: Coefficients) -> float:
+    """Price the work of the whole stream; slices that columnar reads are made natively."""
+    if own.engine == _SPARK_COLUMNAR:
+        model = ColumnarModel(own, RateModel(native, known))
+        costs = model.node_costs(plan.nodes, plan.strategies[0].ships)
+    elif own.engine == "spark":
+        costs = native_costs(plan.nodes, RateModel(own, known))
+    else:
+        costs = RateModel(own, known).node_costs(plan.nodes)
+    return sum(costs) * _STREAM_SECONDS
 
 
 def _fit(engine: str, probes: tuple[Probe, ...]) -> Calibration:
@@ -160,8 +205,11 @@ def _fit(engine: str, probes: tuple[Probe, ...]) -> Calibration:
     from scipy.stats import spearmanr
 
     seconds = np.array([p.seconds for p in probes])
-    rows = np.array([p.operations for p in probes]) / 1e9 / seconds[:, None]
-    solution, _ = nnls(rows, np.ones(len(probes)))
+    operations = np.array([p.operations for p in probes]) / 1e9
+    # The last column stands for what every run takes.
+    rows = np.column_stack([operations, np.ones(len(probes))]) / seconds[:, None]
+    left = np.maximum(1 - np.array([p.known_seconds for p in probes]) / seconds, 0.0)
+    (*solution, run_seconds), _ = nnls(rows, left)
     values: dict[str, Any] = {
         name: float(f"{value:.4g}") for name, value in zip(_COSTS, solution, strict=True)
     }
@@ -171,7 +219,7 @@ def _fit(engine: str, probes: tuple[Probe, ...]) -> Calibration:
         measured_by=f"weft calibrate --engine {engine}, {len(probes)} probes, "
         f"{platform.machine()} with {os.cpu_count()} cores, {dt.datetime.now(dt.UTC):%Y-%m-%d}",
     )
-    calibration = Calibration(fitted, probes, 0.0)
+    calibration = Calibration(fitted, probes, 0.0, float(run_seconds))
     expected = [calibration.predicted(p) for p in probes]
     rank = float(spearmanr(expected, seconds).statistic)
     return replace(calibration, rank_correlation=rank)

@@ -1,5 +1,6 @@
 """`weft calibrate`: what operations cost on this machine, measured for the cost model."""
 
+from collections import deque
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,13 +32,22 @@ def command(
     Runs plans whose operations are counted, fits a cost to each kind of operation, and keeps the
     result for this user; plans are chosen by it from then on.
     """
-    from weft.calibration import calibrate, save
-    from weft.cli.screen import say, working
+    from weft.calibration import engines_of, save
+    from weft.cli.screen import say
 
-    with working(f"running probe plans on {engine}"):
-        calibration = calibrate(engine, events)
-    _show(calibration)
-    say("kept nothing" if dry_run else f"wrote {save(calibration)}")
+    for name in engines_of(engine):
+        calibration = _measured(name, events)
+        _show(calibration)
+        say("kept nothing" if dry_run else f"wrote {save(calibration)}")
+
+
+def _measured(engine: str, events: int | None) -> "Calibration":
+    from weft.calibration import calibrate
+    from weft.cli.screen import working
+
+    probes = deque([""], maxlen=1)
+    with working(f"running probe plans on {engine}", lambda: probes[0]):
+        return calibrate(engine, events, probes.append)
 
 
 def _show(calibration: "Calibration") -> None:

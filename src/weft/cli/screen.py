@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
     from rich.table import Table
 
 PATIENCE_S = 2.0
+REDRAW_S = 0.5
 # A file or a pipe has no width: lines there are as long as they need to be.
 _UNBOUNDED_COLUMNS = 10_000
 
@@ -23,14 +24,18 @@ def say(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
-def show_rows(table: pa.Table, limit: int, title: str = "") -> None:
-    """Print the first `limit` rows with their types, and how many rows there are."""
+def show_rows(table: pa.Table, limit: int, title: str = "", rows: int | None = None) -> None:
+    """Print the first `limit` rows with their types, and how many rows there are.
+
+    `rows` is their number where the table is only the first of them.
+    """
+    total = table.num_rows if rows is None else rows
     if limit > 0:
         show(table_of_rows(table.slice(0, limit)))
-    rows = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
-    shown = min(limit, table.num_rows)
-    more = f", the first {shown:,} shown" if 0 < shown < table.num_rows else ""
-    say(f"{title + ': ' if title else ''}{rows}{more}")
+    shown = min(limit, total)
+    more = f", the first {shown:,} shown" if 0 < shown < total else ""
+    named = f"{title}: " if title else ""
+    say(f"{named}{total:,} row{'' if total == 1 else 's'}{more}")
 
 
 def show(table: Table) -> None:
@@ -68,22 +73,33 @@ def table_of_rows(table: pa.Table) -> Table:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show that work goes on, on a terminal, once it has gone on for two seconds."""
+def working(what: str, detail: Callable[[], str] = str) -> Iterator[None]:
+    """Show that work goes on, on a terminal, once it has gone on for two seconds.
+
+    `detail` is asked twice a second how far it is; it may have nothing to say.
+    """
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
     status = Console(stderr=True).status(what)
-    timer = threading.Timer(PATIENCE_S, status.start)
-    timer.daemon = True
-    timer.start()
+    done = threading.Event()
+
+    def draw() -> None:
+        pause_s = PATIENCE_S
+        while not done.wait(pause_s):
+            pause_s = REDRAW_S
+            status.start()
+            status.update(": ".join(filter(None, (what, detail()))))
+
+    drawing = threading.Thread(target=draw, daemon=True)
+    drawing.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()  # it may be starting the spinner at this moment
+        done.set()
+        drawing.join()  # it may be drawing at this moment
         status.stop()
 
 
