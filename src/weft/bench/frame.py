@@ -97,6 +97,8 @@ class Contender:
 
     start: Callable[[Any], Runner]
     needs: tuple[str, ...] = ()
+    once: bool = False  # takes so long that the run whose answer is checked is the one timed
+    yardstick: bool = False  # does other work, to measure by: its answer is not compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +157,15 @@ def equal(expected: Any, answer: Any) -> str:
 class Race:
     """Contenders timed on the same inputs, all of whose answers must be the expected one.
 
-    `inputs` is called with the arguments of a case, `expected` with those inputs; `same` compares
-    an answer with the expected one and says what differs. Ratios are against the `baseline`.
+    `inputs` is called with the arguments of a case, `expected` with those inputs; without it the
+    baseline's answer is the expected one. `same` compares an answer with the expected one and says
+    what differs. Ratios are against the `baseline`.
     """
 
     name: str
     question: str
     inputs: Callable[..., Any]
-    expected: Callable[[Any], Any]
+    expected: Callable[[Any], Any] | None
     contenders: Mapping[str, Contender]
     baseline: str
     full: tuple[Case, ...]

@@ -111,33 +111,56 @@ def _run_race(race: Race, *, quick: bool) -> Outcome:
 def _time_case(race: Race, case: Case, present: list[str]) -> tuple[Rounds, tuple[str, ...]]:
     """Check each contender's answer, then time all of them in turn, round after round."""
     inputs = race.inputs(**case.arguments)
-    expected = race.expected(inputs)
     runners = {name: race.contenders[name].start(inputs) for name in present}
+    checks = {}
+    if race.expected is not None:
+        expected = race.expected(inputs)
+    else:
+        checks[race.baseline] = _timed(runners[race.baseline], 1)
+        expected = checks[race.baseline][1]
+
+    def difference(name: str, answer: Any) -> str:
+        return "" if race.contenders[name].yardstick else race.same(expected, answer)
+
+    for name, runner in runners.items():
+        if name not in checks:
+            checks[name] = _timed(runner, 1)
+        if text := difference(name, checks[name][1]):
+            return {}, (f"{name}, {case.label}: {text}",)
+    once = {name for name in present if race.contenders[name].once}
+    rounds, answers = _time_rounds({n: r for n, r in runners.items() if n not in once}, race.rounds)
+    rounds |= {name: [checks[name][0]] * race.rounds for name in once}
+    # A runner that spoils its inputs is right the first time only.
+    wrong = tuple(
+        f"{name}, {case.label}, after {race.rounds} rounds: {text}"
+        for name, answer in answers.items()
+        if (text := difference(name, answer))
+    )
+    return {name: rounds[name] for name in present}, wrong
+
+
+def _time_rounds(
+    runners: Mapping[str, Runner], number_of_rounds: int
+) -> tuple[dict[str, list[float]], dict[str, Any]]:
+    """Time runners in turn, round after round; return also the last answer of each."""
     calls: dict[str, int] = {}
     round_seconds = 0.0
     for name, runner in runners.items():
-        if difference := race.same(expected, runner()):
-            return {}, (f"{name}, {case.label}: {difference}",)
         seconds = max(_timed(runner, 1)[0], 1e-9)
         calls[name] = min(max(1, round(_LEAST_SECONDS / seconds)), _MOST_CALLS)
         round_seconds += calls[name] * seconds
     repeats = min(max(1, round(_ROUND_SECONDS / round_seconds)), _MOST_REPEATS)
-    rounds: dict[str, list[float]] = {name: [] for name in present}
+    names = list(runners)
+    rounds: dict[str, list[float]] = {name: [] for name in names}
     answers: dict[str, Any] = {}
-    for number in range(race.rounds):
+    for number in range(number_of_rounds):
         # Each round starts with another contender, so that no one always follows the same one.
-        turn = number % len(present)
-        for name in present[turn:] + present[:turn]:
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
             measured = [_timed(runners[name], calls[name]) for _ in range(repeats)]
             rounds[name].append(min(seconds for seconds, _ in measured))
             answers[name] = measured[-1][1]
-    # A runner that spoils its inputs is right the first time only.
-    wrong = tuple(
-        f"{name}, {case.label}, after {race.rounds} rounds: {difference}"
-        for name, answer in answers.items()
-        if (difference := race.same(expected, answer))
-    )
-    return rounds, wrong
+    return rounds, answers
 
 
 def _timed(runner: Runner, calls: int) -> tuple[float, Any]:

@@ -27,6 +27,8 @@ def entries() -> tuple[Entry, ...]:
         planners_factor,
         planners_subsume,
         planners_weave,
+        spark_batch,
+        spark_plans,
     )
 
     families = (
@@ -36,6 +38,8 @@ def entries() -> tuple[Entry, ...]:
         planners_weave,
         planners_factor,
         planners_subsume,
+        spark_batch,
+        spark_plans,
     )
     return tuple(entry for family in families for entry in family.ENTRIES)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from weft.query import Workload
     from weft.statistics import Statistics
@@ -45,26 +46,51 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
         raise WeftError(f"{file}: {error.message}", hint=error.hint) from error
 
 
+def text_of(file: Path | None, sql: str | None) -> str:
+    """Return the statements themselves, of a file or as given."""
+    if sql is not None:
+        return sql
+    assert file is not None
+    return _read_text(file)
+
+
 def tables_of(given: Sequence[str], workload: Workload) -> dict[str, pa.Table]:
     """Read the tables that the workload needs from `NAME=PATH` pairs; others are not opened."""
     from weft.tables import read_table
 
-    paths = _paths_of(given)
-    missing = [source for source in workload.sources if source not in paths]
+    paths = places_of(given, workload, "table")
+    return {source: read_table(Path(path).expanduser()) for source, path in paths.items()}
+
+
+def frames_of(given: Sequence[str], workload: Workload) -> dict[str, DataFrame]:
+    """Open the tables that the workload needs as Spark DataFrames; Spark is started for it."""
+    from weft.engines.spark.files import read_frame
+    from weft.engines.spark.session import MONITORED, current_session
+
+    paths = places_of(given, workload, "table")
+    # Only a progress line needs the monitoring service, and only a terminal gets one.
+    session = current_session(MONITORED if sys.stderr.isatty() else None)
+    return {s: read_frame(Path(path).expanduser(), session) for s, path in paths.items()}
+
+
+def places_of(given: Sequence[str], workload: Workload, noun: str) -> dict[str, str]:
+    """Find where each source of the workload is, in the `NAME=PATH` pairs of an option."""
+    places = _pairs_of(given, noun)
+    missing = [source for source in workload.sources if source not in places]
     if missing:
-        known = f", the tables given are {', '.join(paths)}" if paths else ""
+        known = f", the {noun}s given are {', '.join(places)}" if places else ""
         raise DataError(
-            f"the query reads {missing[0]}, and no table of that name is given{known}",
-            hint=f"add --table {missing[0]}=PATH",
+            f"the query reads {missing[0]}, and no {noun} of that name is given{known}",
+            hint=f"add --{noun} {missing[0]}=PATH",
         )
-    return {source: read_table(paths[source]) for source in workload.sources}
+    return {source: places[source] for source in workload.sources}
 
 
 def statistics_of(rate: str | None, keys: int | None) -> Statistics:
     """Read what the user knows of the events.
 
     >>> statistics_of("1/4", 10)
-    Statistics(rate=0.25, keys=10, key_skew=0.0, lateness_us=(0, 0, 0))
+    Statistics(rate=0.25, keys=10, key_skew=0.0, lateness_us=(0, 0, 0), join_values=0)
     """
     from weft.statistics import Statistics
 
@@ -105,20 +131,20 @@ def _read_text(file: Path) -> str:
         ) from error
 
 
-def _paths_of(given: Sequence[str]) -> dict[str, Path]:
-    paths: dict[str, Path] = {}
+def _pairs_of(given: Sequence[str], noun: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
     for pair in given:
         name, equals, path = pair.partition("=")
         name = name.strip()
         if not (name and equals and path):
             raise WeftError(
-                f"cannot read --table {pair!r}",
+                f"cannot read --{noun} {pair!r}",
                 hint="write NAME=PATH, such as readings=readings.parquet",
             )
-        if name in paths:
+        if name in pairs:
             raise WeftError(
-                f"table {name} is given twice: {paths[name]} and {path}",
-                hint="put the files of one table into one folder, and name the folder",
+                f"{noun} {name} is given twice: {pairs[name]} and {path}",
+                hint=f"put the files of one {noun} into one folder, and name the folder",
             )
-        paths[name] = Path(path).expanduser()
-    return paths
+        pairs[name] = path
+    return pairs

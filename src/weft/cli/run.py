@@ -19,7 +19,7 @@ from weft.cli.options import (
 from weft.cli.verify import compare, conclude
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from weft import Workload
     from weft.engines.measures import Measures
@@ -39,11 +39,9 @@ def command(
     sql: SqlText = None,
     table: Tables = None,
     engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine", metavar="E", help="spark, local or reference; by default the fitting one."
-        ),
-    ] = None,
+        str,
+        typer.Option("--engine", metavar="E", help="spark, local or reference.", show_default=True),
+    ] = "spark",
     planner: Planner = "auto",
     strategy: Strategy = None,
     output: Annotated[
@@ -80,10 +78,12 @@ def command(
 
     Shows the first rows of each query, and writes all of them where --output says.
     """
-    from weft.cli.inputs import statistics_of, tables_of, workload_of
+    from weft.cli.inputs import statistics_of, workload_of
     from weft.cli.outputs import targets_of
+    from weft.cli.results import results_of
     from weft.cli.screen import say, show_rows, working
     from weft.cli.stats import show_measures
+    from weft.frames import to_arrow
     from weft.tables import refuse_existing, write_table
 
     workload = workload_of(file, sql)
@@ -92,33 +92,58 @@ def command(
     targets = {} if output is None else targets_of(output, names)
     for target in targets.values():
         refuse_existing(target, overwrite=overwrite)
-    with working("reading the tables"):
-        tables = tables_of(table or [], workload)
-    with working(f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}"):
+    tables = _tables(table or [], workload, engine)
+    with working(
+        f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}", _progress(engine)
+    ):
         options = {"planner": planner, "statistics": statistics, "strategy": strategy}
         made, measures = _run(workload, tables, stats, engine=engine, **options)
-    for at, (name, rows) in enumerate(({names[0]: made} if len(names) == 1 else made).items()):
+        results = results_of(made, workload, limit, whole=bool(targets) or verify)
+    for at, (name, result) in enumerate(results.items()):
         if at:
             say()
-        show_rows(rows, limit, title=name)
-        if name in targets:
-            say(f"wrote {write_table(rows, targets[name], overwrite=overwrite)}")
+        show_rows(result.first, limit, title=name, rows=result.rows)
+        if result.whole is not None and name in targets:
+            say(f"wrote {write_table(result.whole, targets[name], overwrite=overwrite)}")
     if measures is not None:
         say()
         show_measures(measures)
     if verify:
         with working("running the reference engine to compare"):
-            count, differences = compare(workload, tables, made, "this run")
+            whole = {name: result.whole for name, result in results.items()}
+            arrow = {name: to_arrow(table) for name, table in tables.items()}
+            count, differences = compare(workload, arrow, whole, "this run")
         conclude(f"{count:,} rows on the reference engine and in this run", differences)
+
+
+def _tables(given: "Sequence[str]", workload: "Workload", engine: str) -> "dict[str, Any]":
+    from weft.cli.inputs import frames_of, tables_of
+    from weft.cli.screen import working
+
+    if engine != "spark":
+        with working("reading the tables"):
+            return dict(tables_of(given, workload))
+    with working("starting Spark"):
+        return dict(frames_of(given, workload))
+
+
+def _progress(engine: str) -> "Callable[[], str]":
+    if engine != "spark":
+        return str
+    from weft.engines.spark.progress import progress_of
+    from weft.engines.spark.session import current_session
+
+    session = current_session()
+    return lambda: progress_of(session)
 
 
 def _run(
     workload: "Workload", tables: "Mapping[str, Any]", stats: bool, **options: Any
-) -> "tuple[Any, Measures | None]":
+) -> "tuple[Mapping[str, Any], Measures | None]":
     """Run as `weft.run` does, and say what it took if that is wanted."""
     from weft.running import run, run_measured
 
-    if not stats:
-        return run(workload, tables, **options), None
-    results, measures = run_measured(workload, tables, **options)
-    return (next(iter(results.values())) if len(results) == 1 else results), measures
+    if stats:
+        return run_measured(workload, tables, **options)
+    made = run(workload, tables, **options)
+    return ({workload.queries[0].name: made} if len(workload) == 1 else made), None

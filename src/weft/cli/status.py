@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -77,6 +78,8 @@ def _status_of(command: Callable[[], Any]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         result = INTERRUPTED
     except Exception as error:  # noqa: BLE001  the last resort: a bug is told as one
+        if _is_sparks(error):
+            return _failed(_spark_message(error), BAD_INPUT)
         return _failed(str(InternalError(f"{type(error).__name__}: {error}")), BUG)
     if result == INTERRUPTED:
         return _failed("interrupted", INTERRUPTED)
@@ -98,6 +101,23 @@ def _usage_message(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "weft"
     return f"error: {message[:1].lower()}{message[1:]}\nhint: {path} --help shows what can be given"
+
+
+def _is_sparks(error: Exception) -> bool:
+    """Tell whether Spark refused the tables, or the values in them."""
+    pyspark, py4j = (sys.modules.get(name) for name in ("pyspark.errors", "py4j.protocol"))
+    ours = () if pyspark is None else (pyspark.PySparkException,)
+    javas = () if py4j is None else (py4j.Py4JJavaError,)
+    return isinstance(error, (*ours, *javas))
+
+
+def _spark_message(error: Exception) -> str:
+    # Of all it says, what went wrong is behind the name of its error class, as in [DIVIDE_BY_ZERO].
+    text = str(error)
+    found = re.search(r"\[[A-Z0-9_.]+\] (.+)", text)
+    said = (found[1] if found else text.strip().splitlines()[0]).split(" SQLSTATE")[0].strip(" .")
+    hint = "check the table and its values; WEFT_DEBUG=1 in the environment shows all Spark said"
+    return f"error: spark: {said[:1].lower()}{said[1:]}\nhint: {hint}"
 
 
 def _os_message(error: OSError) -> str:

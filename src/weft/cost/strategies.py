@@ -65,13 +65,12 @@ def native_obstacles(node: Node) -> list[str]:
     ['COUNT 3 depends on the order of events']
     """
     found = []
-    if isinstance(node, Roll):
-        if isinstance(node.window, _BY_ORDER):
-            found.append(f"{node.window} depends on the order of events")
-        elif isinstance(node.window, SessionWindow) and isinstance(node.feeder, Slice):
-            found.append(f"{node.window} from slices needs their first and last event")
+    if isinstance(node, Roll) and isinstance(node.window, _BY_ORDER):
+        found.append(f"{node.window} depends on the order of events")
     if isinstance(node, Slice):
-        cut = [str(w) for w in node.edges.windows if not isinstance(w, CalendarWindow)]
+        # Sessions are sliced apart, so where they begin need not cut what other windows read.
+        known = CalendarWindow | SessionWindow
+        cut = [str(w) for w in node.edges.windows if not isinstance(w, known)]
         if cut:
             found.append(f"slices cannot be cut by arithmetic where {', '.join(cut)} begins")
     if isinstance(node, Roll | Slice):

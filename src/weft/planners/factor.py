@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from weft.aggregates import Partial
     from weft.cost.model import CostModel
     from weft.planners.factor_candidates import Relation
+    from weft.planners.factor_search import Effort
     from weft.window import PeriodicWindow, Window
 
 
@@ -41,12 +42,24 @@ def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
     Overlapping feeders serve only where everything asked for is idempotent; elsewhere instances
     of the feeder must lie side by side.
     """
+    return _proposed(scope, context, "default")
+
+
+def propose_without_factors(scope: Scope, context: Context) -> Proposal | NoProposal:
+    """Feed each window from its cheapest feeder among the windows asked for: what factors add to.
+
+    Not in the portfolio, since `propose` never does worse; benchmarks tell the two apart.
+    """
+    return _proposed(scope, context, "none")
+
+
+def _proposed(scope: Scope, context: Context, effort: Effort) -> Proposal | NoProposal:
     windows = scope.shareable
     if not windows:
         return NoProposal("no periodic window with a decomposable aggregate")
     width = len(scope.partials_for(windows))
     relation: Relation = "covered" if all(map(scope.is_idempotent, windows)) else "tiled"
-    found = search_factors(windows, _Prices(context.model, width), relation)
+    found = search_factors(windows, _Prices(context.model, width), relation, effort=effort)
     rolls = _rolls(scope, found.feeder)
     return Proposal(
         scope.emits({w: rolls[w] for w in windows}),

@@ -152,7 +152,31 @@ def test_contenders_take_turns_within_each_round() -> None:
     contenders = {name: Contender(start(name)) for name in "ab"}
     run_entry(replace(RACE, contenders=contenders, baseline="a", bars=()), quick=True)
     # Each is called for its check and for the length of a call, then in three rounds.
-    assert "".join(turns) == "aabb" + "ab" + "ba" + "ab"
+    assert "".join(turns) == "ab" + "ab" + "ab" + "ba" + "ab"
+
+
+def test_a_contender_too_long_to_repeat_runs_once_and_is_the_expected_answer() -> None:
+    runs: list[int] = []
+
+    def start(inputs: Any) -> Callable[[], int]:
+        slow = busy(30.0)(inputs)
+        return lambda: runs.append(1) or slow()
+
+    contenders = {"quick": Contender(busy(1.0)), "slow": Contender(start, once=True)}
+    entry = replace(RACE, expected=None, contenders=contenders, baseline="slow", bars=())
+    outcome = run_entry(entry, quick=True)
+    assert outcome.status == "ok"
+    assert len(runs) == 1
+    (quick,) = (row for row in outcome.rows if row["contender"] == "quick")
+    assert quick["speed / slow"] == Spread(30.0, 30.0, 30.0)
+    liar = replace(entry, contenders={**contenders, "quick": Contender(busy(1.0, answer=8))})
+    assert run_entry(liar, quick=True).notes == ("quick, size=1: expected 7, got 8",)
+
+
+def test_the_answer_of_a_yardstick_is_not_compared() -> None:
+    stick = Contender(busy(0.5, answer=0), yardstick=True)
+    entry = replace(RACE, contenders={**RACE.contenders, "stick": stick})
+    assert run_entry(entry, quick=True).status == "ok"
 
 
 def test_a_round_takes_the_least_of_a_few_short_calls() -> None:

@@ -20,6 +20,8 @@ GROUP BY device, window(ts, '1 minutes');
 SELECT device, MAX(humidity) AS hi FROM readings
 GROUP BY device, window(ts, '2 minutes', '1 minutes')
 """
+# Spark, the default, has tests of its own beside those of its engine.
+LOCAL = ("run", "--engine", "local")
 READINGS = sensors(rows=300, seed=3, devices=2, rate=2.0)
 
 
@@ -40,7 +42,7 @@ def invoke(*words: object, status: int = 0) -> str:
 def test_rows_are_those_of_the_library_in_every_format(tmp_path, statements, extension):
     table = write_table(READINGS, tmp_path / f"readings.{extension}")
     out = tmp_path / f"out.{extension}"
-    shown = invoke("run", statements, "-t", f"readings={table}", "-o", out, "--limit", 2)
+    shown = invoke(*LOCAL, statements, "-t", f"readings={table}", "-o", out, "--limit", 2)
     wanted = weft.run(weft.parse(SQL), {"readings": READINGS})
     for name, rows in wanted.items():
         found = read_table(tmp_path / f"out-{name}.{extension}")
@@ -58,7 +60,7 @@ def test_a_folder_of_parts_is_one_table(tmp_path, statements):
 def test_a_table_that_no_query_reads_is_not_opened(tmp_path, statements):
     table = write_table(READINGS, tmp_path / "readings.parquet")
     tables = ("-t", f"readings={table}", "-t", "other=/no/such/file.csv")
-    assert "highs: " in invoke("run", statements, *tables)
+    assert "highs: " in invoke(*LOCAL, statements, *tables)
 
 
 def test_nothing_runs_when_the_output_is_refused(tmp_path, statements):
@@ -105,7 +107,7 @@ def test_one_query_is_compared_as_well():
 def test_stats_show_expected_beside_counted_rows(tmp_path, statements):
     table = write_table(READINGS, tmp_path / "readings.parquet")
     words = ("-t", f"readings={table}", "-n", 0, "--stats", "--rate", 2, "--keys", 2)
-    shown = [line.split() for line in invoke("run", statements, *words).splitlines()]
+    shown = [line.split() for line in invoke(*LOCAL, statements, *words).splitlines()]
     rows = {" ".join(line[:-2]): line[-1] for line in shown if line}
     assert rows["s0 SCAN readings by ts"] == "300"
     assert rows["-> query 'lows' window '1m'"] == "6"

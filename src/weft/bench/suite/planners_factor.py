@@ -38,7 +38,7 @@ class Boost(NamedTuple):
 
 
 # Tables I (sizes 5 and 10) and III (15 and 20): synthetic events.
-_SYNTHETIC = {
+SYNTHETIC = {
     "R-5-tumbling": Boost(1.21, 1.92, 1.85, 2.54),
     "R-10-tumbling": Boost(1.34, 1.77, 1.88, 3.38),
     "R-15-tumbling": Boost(1.55, 1.96, 2.97, 4.34),
@@ -57,7 +57,7 @@ _SYNTHETIC = {
     "S-20-hopping": Boost(1.91, 2.15, 4.02, 5.32),
 }
 # Table II: real events.
-_REAL = {
+REAL = {
     "R-5-tumbling": Boost(1.19, 1.78, 1.43, 1.91),
     "R-10-tumbling": Boost(1.30, 1.71, 1.53, 2.86),
     "R-5-hopping": Boost(1.09, 1.39, 1.54, 2.63),
@@ -146,7 +146,7 @@ def _reduce(setup: Setup, seed: int, wrong: list[str]) -> Reduction:
 
 
 def _row(label: str, reductions: Sequence[Reduction]) -> Row:
-    paper, real = _SYNTHETIC[label], _REAL.get(label)
+    paper, real = SYNTHETIC[label], REAL.get(label)
     return {
         "setup": label,
         "without": fmean(r.without for r in reductions),
@@ -162,7 +162,7 @@ def _row(label: str, reductions: Sequence[Reduction]) -> Row:
 
 
 def _reductions(quick: bool) -> Sheet:
-    labels = [label for label in _SYNTHETIC if not quick or Setup.of(label).size <= 10]
+    labels = [label for label in SYNTHETIC if not quick or Setup.of(label).size <= 10]
     sets = _QUICK_SETS if quick else _SETS
     wrong: list[str] = []
     rows = tuple(
@@ -187,7 +187,7 @@ def _panels(rows: tuple[Row, ...]) -> tuple[Panel, ...]:
         assert isinstance(ours, float)
         for series, y in (
             (f"{names[setup.generator]}, predicted", ours),
-            (f"{names[setup.generator]}, paper's throughput", _SYNTHETIC[label].with_mean),
+            (f"{names[setup.generator]}, paper's throughput", SYNTHETIC[label].with_mean),
         ):
             drawn[setup.kind].setdefault(series, []).append((float(setup.size), y))
     return tuple(

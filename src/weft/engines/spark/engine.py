@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from weft.cost.strategies import check_strategy
 from weft.engines.base import Unsupported
 from weft.engines.spark.columnar import ColumnarStrategy
+from weft.engines.spark.measured import measured
 from weft.engines.spark.native import NativeStrategy
 from weft.engines.spark.results import SharedResults
 from weft.engines.spark.scopes import PlannedScope, Strategy, scopes_of
@@ -17,7 +18,10 @@ from weft.plan.plan import NATIVE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from weft.engines.measures import Measures
 
 _NATIVE = NativeStrategy()
 
@@ -64,6 +68,13 @@ class SparkEngine:
             results |= compiled.results
             kept += compiled.kept
         return SharedResults({query.name: results[query.name] for query in plan.queries}, kept)
+
+    def run_measured(
+        self, plan: Plan, sources: Mapping[str, DataFrame]
+    ) -> tuple[dict[str, pa.Table], Measures]:
+        """Run a plan to its end; return the results as Arrow tables, and what it took."""
+        strategies = {scope: self._strategy(scope, plan) for scope in scopes_of(plan)}
+        return measured(plan, sources, lambda: self.run(plan, sources), strategies)
 
     def _strategy(self, scope: PlannedScope, plan: Plan) -> Strategy:
         """Return the forced strategy, else the plan's; of a plan by hand, the first that can."""

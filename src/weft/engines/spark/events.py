@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import AtomicType, BooleanType, DataType, IntegralType, NullType, NumericType
 
-from weft.engines.spark.readings import session_column
 from weft.engines.spark.stamps import micros_of
 from weft.errors import InternalError, QueryError
 from weft.expression import column
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import AggregateCall, Partial
     from weft.engines.spark.scopes import PlannedScope
-    from weft.window import SessionWindow
+    from weft.plan import Emit
 
 TIME = "time"
 
@@ -65,16 +64,12 @@ class Events:
         """The types of the columns that a partial is lifted from."""
         return tuple(self.types[text] for text in partial.args)
 
-    def with_sessions(self, windows: Iterable[SessionWindow]) -> DataFrame:
-        """Add the start of each event's session, in a column per window; one sort serves all."""
-        own = f"PARTITION BY {', '.join(self.keys) or 'NULL'} ORDER BY {TIME}"
-        frame = self.frame.selectExpr("*", f"lag({TIME}) OVER ({own}) AS previous")
-        starts = [
-            f"max(CASE WHEN previous IS NULL OR {TIME} - previous > {w.gap_us}L THEN {TIME} END) "
-            f"OVER ({own} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS {session_column(w)}"
-            for w in windows
-        ]
-        return frame.selectExpr("*", *starts)
+
+def check_inputs(emits: Iterable[Emit], types: Mapping[str, DataType]) -> None:
+    """Refuse the first aggregate whose input is of a type that it does not take."""
+    for emit in emits:
+        for _, call in emit.outputs:
+            check_input(call, types)
 
 
 def check_input(call: AggregateCall, types: Mapping[str, DataType]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 from weft.engines.spark.events import TIME, Events
@@ -12,13 +12,13 @@ from weft.engines.spark.levels import Level, Levels
 from weft.engines.spark.partials import Aggregation, NativePartial, SpreadPartial
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from weft.aggregates import Partial
     from weft.engines.spark.readings import Shape
-    from weft.plan import Roll
+    from weft.plan import Node, Roll
 
 ENTRY, LAST = "entry", "last"
 
@@ -51,16 +51,33 @@ class Flow:
 
     def rows(self) -> DataFrame:
         """Return the rows of every window of the branch."""
+        *_, rows = self._steps()
+        if self.branch.spread:
+            rows = self._collapsed(rows)
+        return self._by_window(rows)
+
+    def _steps(self) -> Iterator[DataFrame]:
+        """Yield the rows of level after level, the last of which has every window."""
         first, *others = self._levels
         rows = self._from_events(first)
+        yield rows
         if others and self.events.keys:
             # Rows of a key stay together from here on: no further level moves a row.
             rows = rows.repartition(*self.events.keys)
         for level in others:
             rows = self._from_rows(rows, level)
+            yield rows
+
+    def counts(self) -> dict[Node, int]:
+        """Count the rows of every node of the branch; nothing where a partial is many rows."""
         if self.branch.spread:
-            rows = self._collapsed(rows)
-        return self._by_window(rows)
+            return {}
+        counted = [
+            rows.groupBy(NODE).count().selectExpr(f"{height} AS height", NODE, "count")
+            for height, rows in enumerate(self._steps(), 1)
+        ]
+        found = reduce(lambda a, b: a.union(b), counted).collect()
+        return self._levels.by_node({(row[0], row[1]): row[2] for row in found})
 
     @property
     def _keys(self) -> tuple[str, ...]:
@@ -78,14 +95,18 @@ class Flow:
             native = self.natives[partial]
             assert isinstance(native, SpreadPartial)
             added.append(f"{native.entry(self.events.args(partial))} AS {ENTRY}")
+        kept = (*self._keys, TIME, *self.events.arguments.values())
+        return self._aggregated(self.frame.selectExpr("*", *added), kept, level, self._lifted())
+
+    def _lifted(self) -> dict[str, Aggregation]:
+        """How events are folded into each column."""
         made = {
             self.names[p]: self.natives[p].lift(self.names[p], self.events.args(p), TIME)
             for p in self.branch.partials
         }
         if self.with_last:
             made[LAST] = Aggregation({LAST: f"max({TIME})"})
-        kept = (*self._keys, TIME, *self.events.arguments.values())
-        return self._aggregated(self.frame.selectExpr("*", *added), kept, level, made)
+        return made
 
     def _from_rows(self, rows: DataFrame, level: Level) -> DataFrame:
         made = {

@@ -65,6 +65,14 @@ class Levels:
         wanted = frozenset(self.rolls)
         return tuple(place for place in self.ids if place[0] in wanted)
 
+    def by_node(self, counts: Mapping[tuple[int, int], int]) -> dict[Node, int]:
+        """Add up counts of (height, place) by node; rows that are only handed on do not count."""
+        found: dict[Node, int] = {}
+        for (node, _), number in self.ids.items():
+            height = self._heights[node]
+            found[node] = found.get(node, 0) + counts.get((height, number), 0)
+        return found
+
     def __iter__(self) -> Iterator[Level]:
         yield self._first()
         for height in range(2, max(self._heights.values()) + 1):

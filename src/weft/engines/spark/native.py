@@ -15,15 +15,22 @@ from pyspark.sql import functions as F
 from weft.cost.strategies import native_obstacles
 from weft.engines.base import Unsupported
 from weft.engines.spark.emit import Emission
-from weft.engines.spark.events import Events, check_input
+from weft.engines.spark.events import Events, check_inputs
 from weft.engines.spark.fan_out import NODE, START
 from weft.engines.spark.flow import LAST, Branch, Flow
 from weft.engines.spark.lower import rank_of
 from weft.engines.spark.partials import PARTIALS, NativePartial, Ranked
 from weft.engines.spark.readings import Shape, shapes_of
 from weft.engines.spark.scopes import Compiled
+from weft.engines.spark.sessions import (
+    SessionFlow,
+    from_events,
+    gaps_of,
+    may_be_sliced,
+    with_sessions,
+)
 from weft.engines.spark.spread import SPREAD
-from weft.plan import Roll, Scan
+from weft.plan import Node, Roll, Scan
 from weft.window import SessionWindow, Window
 
 if TYPE_CHECKING:
@@ -50,10 +57,15 @@ class NativeStrategy:
     def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
         """Return the lazy result of each query; those of one scope share their rows."""
         events = Events.of(scope, source)
-        for emit in scope.emits:
-            for _, call in emit.outputs:
-                check_input(call, events.types)
+        check_inputs(scope.emits, events.types)
         return _Compilation(scope, events).compiled()
+
+    def count_rows(self, scope: PlannedScope, source: DataFrame) -> dict[Node, int]:
+        """Count the rows of slices and windows, those that no query sees included.
+
+        This computes them once more: a run does not count what it hands from level to level.
+        """
+        return _Compilation(scope, Events.of(scope, source)).counts()
 
 
 @dataclass(frozen=True)
@@ -96,11 +108,9 @@ class _Compilation:
         timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
         parts = []
         if timed:
-            parts.append(self._rows(timed, self.events.frame, with_last=False))
+            parts.append(self._rows(timed, with_last=False))
         if sessions:
-            gaps = dict.fromkeys(r.window for r in sessions if isinstance(r.window, SessionWindow))
-            frame = self.events.with_sessions(gaps)
-            parts.append(self._rows(sessions, frame, with_last=True))
+            parts.append(self._rows(from_events(sessions, self.scope.scan), with_last=True))
         rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
         shared = len(self.scope.queries) > 1
         if shared:
@@ -109,25 +119,33 @@ class _Compilation:
         results = {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
         return Compiled(results, (rows,) if shared else ())
 
-    def _rows(self, rolls: Sequence[Roll], frame: DataFrame, *, with_last: bool) -> DataFrame:
+    def counts(self) -> dict[Node, int]:
+        timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
+        flows = (self._flow(b, with_last=False, apart=False) for b in self._branches(timed))
+        return {node: rows for flow in flows for node, rows in flow.counts().items()}
+
+    def _rows(self, rolls: Sequence[Roll], *, with_last: bool) -> DataFrame:
         branches = self._branches(rolls)
         shapes = [s for branch in branches for r in branch.rolls for s in shapes_of(r.window)]
         apart = len(set(shapes)) < len(shapes)
-        frames = [
-            Flow(
-                self.events,
-                frame,
-                branch,
-                self._windows,
-                self._natives,
-                self._names,
-                with_last=with_last,
-                own_partials_only=apart,
-            ).rows()
-            for branch in branches
-        ]
+        frames = [self._flow(b, with_last=with_last, apart=apart).rows() for b in branches]
         united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
         return self._merged(united) if apart else united
+
+    def _flow(self, branch: Branch, *, with_last: bool, apart: bool) -> Flow:
+        frame, sliced = self.events.frame, with_last and may_be_sliced(branch)
+        if with_last and not sliced:
+            frame = with_sessions(frame, self.events.keys, gaps_of(branch.rolls))
+        return (SessionFlow if sliced else Flow)(
+            self.events,
+            frame,
+            branch,
+            self._windows,
+            self._natives,
+            self._names,
+            with_last=with_last,
+            own_partials_only=apart,
+        )
 
     def _branches(self, rolls: Sequence[Roll]) -> list[Branch]:
         """Split by how partials are aggregated, so that what Spark can hash is not sorted."""

@@ -63,7 +63,8 @@ class _Count(NativePartial):
         return f"count({args[0] if args else 1})"
 
     def _combined(self, partial: str, types: Types) -> str:
-        return f"sum({partial})"
+        # A count is never NULL, and Spark's schema of a sum would say that it may be.
+        return f"coalesce(sum({partial}), 0L)"
 
 
 class _Sum(NativePartial):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from weft.binding import TableColumns
+from weft.errors import WeftError
+from weft.frames import in_microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +27,8 @@ _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+# A monitoring service on a free port, which tells how many rows a stage has read.
+MONITORED = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
 
 
 def use_this_python() -> None:
@@ -53,6 +58,8 @@ def local_session(
         # A server that runs already takes the settings of SQL and no others.
         if not remote or name.startswith("spark.sql."):
             builder = builder.config(name, value)
+    if not remote:
+        _check_java()
     session: SparkSession = builder.getOrCreate()
     if not remote:
         session.sparkContext.setLogLevel("OFF")
@@ -62,15 +69,30 @@ def local_session(
     return session
 
 
-def current_session() -> SparkSession:
-    """Return the session in use, or start a local one."""
+def _check_java() -> None:
+    """Say what is missing before Spark's own scripts stumble over it."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=os.path.join(home, "bin") if home else None) is None:
+        where = f"in JAVA_HOME ({home})" if home else "on the PATH, and JAVA_HOME is not set"
+        raise WeftError(
+            f"Spark cannot start: there is no Java {where}",
+            hint="install Java 17 or newer and set JAVA_HOME, or use the local engine, which "
+            "needs none",
+        )
+
+
+def current_session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return the session in use, or start a local one with these settings."""
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession() or local_session()
+    return SparkSession.getActiveSession() or local_session(settings=settings)
 
 
 def to_spark(table: pa.Table, session: SparkSession) -> DataFrame:
     """Hand an Arrow table to Spark; a timestamp without a zone stays without one."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(at, field.name, in_microseconds(table.column(at)))
     plain = table.cast(pa.schema([pa.field(f.name, _plain(f.type)) for f in table.schema]))
     return session.createDataFrame(plain, schema=spark_schema(plain.schema))
 
@@ -79,8 +101,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(type):
         value: pa.DataType = type.value_type
         return value
-    # Microseconds are the finest time on both sides.
-    return pa.timestamp("us", type.tz) if pa.types.is_timestamp(type) else type
+    return type
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -1,0 +1,169 @@
+"""What the Spark entries share: events in a file, runs of plans, and answers that can be compared.
+
+A run writes every row to Spark's `noop` sink, which costs nothing, and its answer is a summary
+that Spark takes of the rows on their way: their number, a checksum of keys and instances, and of
+each aggregate a sum in which every row has a weight of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from math import isclose
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from weft.bench.frame import Runner
+    from weft.plan import Plan
+    from weft.query import Query, Workload
+
+RATE = 1000.0  # events per second
+DEVICES = 10
+CORES = 2
+# Floating-point sums are added up in any order.
+_TOLERANCE = 1e-9
+_WEIGHTS = 1009
+_WARM_UP_EVENTS = 200_000
+
+Answer = dict[str, dict[str, Any]]  # a summary per query
+
+
+class Inputs(NamedTuple):
+    """Events as Spark reads them, and the queries over them."""
+
+    events: DataFrame
+    workload: Workload
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The queries; benchmarks have no joins."""
+        from weft.query import Query
+
+        return tuple(query for query in self.workload if isinstance(query, Query))
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="weft-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def readings(events: int, devices: int = DEVICES, rate: float = RATE) -> DataFrame:
+    """Return sensor readings in a parquet file, made once; Spark reads it anew in every run."""
+    from weft.engines.spark.session import local_session
+    from weft.generate import sensors
+    from weft.tables import write_table
+
+    path = _folder() / f"readings-{events}-{devices}-{rate:g}.parquet"
+    write_table(sensors(events, 7, devices=devices, rate=rate), path)
+    return local_session(CORES).read.parquet(str(path))
+
+
+def inputs_of(
+    queries: Callable[..., Iterable[Query]],
+) -> Callable[..., Inputs]:
+    """Make a race's inputs: readings, and the queries that its other arguments tell."""
+
+    def inputs(events: int, **arguments: int) -> Inputs:
+        from weft.query import Workload
+
+        found = Inputs(readings(events), Workload(queries(**arguments)))
+        if events > _WARM_UP_EVENTS:
+            # What runs first pays for classes that Java loads and code that it compiles.
+            little = found._replace(events=readings(_WARM_UP_EVENTS))
+            for start in (run_shared, run_stock):
+                start(little)()
+        return found
+
+    return inputs
+
+
+def planned(inputs: Inputs, planner: str = "auto") -> Plan:
+    """Plan the queries, knowing the rate and the keys of the readings."""
+    from weft.planners.portfolio import optimize
+    from weft.running import bind_tables
+    from weft.statistics import Statistics
+
+    workload = bind_tables(inputs.workload, {"readings": inputs.events})
+    return optimize(workload, planner, "spark", Statistics(rate=RATE, keys=DEVICES))
+
+
+def run_shared(inputs: Inputs) -> Runner:
+    """Run all queries as one plan; planning is not timed."""
+    return run_plan(planned(inputs), inputs)
+
+
+def run_plan(plan: Plan, inputs: Inputs) -> Runner:
+    """Run a plan as it is."""
+    from weft.engines.spark.engine import SparkEngine
+
+    def runner() -> Answer:
+        results = SparkEngine().run(plan, {"readings": inputs.events})
+        with results:
+            return _answered(inputs, results)
+
+    return runner
+
+
+def run_stock(inputs: Inputs) -> Runner:
+    """Run each query by itself, as a union of one `window()` aggregation per window."""
+    from weft.engines.spark.stock import stock
+
+    def runner() -> Answer:
+        results = {query.name: stock(query, inputs.events) for query in inputs.queries}
+        return _answered(inputs, results)
+
+    return runner
+
+
+def _answered(inputs: Inputs, results: Mapping[str, DataFrame]) -> Answer:
+    return {query.name: _summary(query, results[query.name]) for query in inputs.queries}
+
+
+def _summary(query: Query, rows: DataFrame) -> dict[str, Any]:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    named = [*(name for name, _ in query.keys), *query.window_columns]
+    identity = F.xxhash64(*(F.col(name) for name in named))
+    weight = F.pmod(identity, F.lit(_WEIGHTS)) + 1
+    seen = Observation()
+    observed = rows.observe(
+        seen,
+        F.count(F.lit(1)).alias("rows"),
+        F.bit_xor(identity).alias("instances"),
+        *(F.sum(weight * F.col(a).cast("double")).alias(a) for a, _ in query.aggs),
+    )
+    write_nowhere(observed)
+    return dict(seen.get)
+
+
+def write_nowhere(rows: DataFrame) -> None:
+    """Compute every row and keep none."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def same_answers(expected: Answer, answer: Answer) -> str:
+    """Say which query differs in what; empty when none does.
+
+    >>> same_answers({"q": {"rows": 3, "lo": 1.0}}, {"q": {"rows": 3, "lo": 1.0 + 1e-12}})
+    ''
+    >>> same_answers({"q": {"rows": 3}}, {"q": {"rows": 4}})
+    'q: expected rows 3, got 4'
+    """
+    for query, summary in expected.items():
+        for name, value in summary.items():
+            got = answer[query][name]
+            both = isinstance(value, float) and isinstance(got, float)
+            if not (isclose(value, got, rel_tol=_TOLERANCE) if both else value == got):
+                return f"{query}: expected {name} {value!r}, got {got!r}"
+    return ""
