@@ -24,7 +24,7 @@ LAYERS = [
     {"compare", "kernels", "generate", "tables"},
     {"engines"},
     {"running"},
-    {"calibration"},
+    {"calibration", "starting"},
     {"testing"},
     {"bench"},
     {"cli"},

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from weft.engines.spark.rewrite import rewrite
     from weft.parsing import parse
     from weft.planners.portfolio import optimize
+    from weft.starting import start
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ _LATER = {
     "parse": "weft.parsing",
     "optimize": "weft.planners.portfolio",
     "rewrite": "weft.engines.spark.rewrite",
+    "start": "weft.starting",
 }
 
 
@@ -84,6 +86,7 @@ __all__ = [
     "run",
     "session",
     "sql",
+    "start",
     "tumbling",
     "verify",
 ]

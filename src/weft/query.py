@@ -119,10 +119,18 @@ class Query:
 
     def with_time(self, column: str) -> Query:
         """Return the same query with its event-time column known."""
+        return self._with(time=column)
+
+    def with_watermark(self, delay: Duration) -> Query:
+        """Return the same query with events allowed to be late by `delay`."""
+        changed = self._with(watermark_us=duration_us(delay))
+        _check(changed)
+        return changed
+
+    def _with(self, **values: Any) -> Query:
         changed = object.__new__(Query)
         for attribute in self.__slots__:
-            object.__setattr__(changed, attribute, getattr(self, attribute))
-        object.__setattr__(changed, "time", column)
+            object.__setattr__(changed, attribute, values.get(attribute, getattr(self, attribute)))
         return changed
 
 

@@ -361,6 +361,7 @@ def _plan(
     strategy: str | None,
 ) -> Plan:
     """Plan for an engine: of all plans that it can run, the cheapest."""
+    from weft.engines.base import SelectiveEngine
     from weft.planners.portfolio import PLANNERS, optimize
 
     exact = {name: columns_of_table(table).exact for name, table in tables.items()}
@@ -370,12 +371,16 @@ def _plan(
             workload, by, family_of(engine), statistics, exact_columns=exact, strategy=strategy
         )
 
+    def fits(plan: Plan) -> bool:
+        avoided = isinstance(engine, SelectiveEngine) and engine.avoids(plan)
+        return not avoided and not engine.unsupported(plan)
+
     plan = planned(planner)
-    if planner != "auto" or not engine.unsupported(plan):
+    if planner != "auto" or fits(plan):
         return plan
     others = [c.planner for c in sorted(plan.candidates, key=lambda c: c.cost)]
     for name in (other for other in others if other in PLANNERS):
         other = planned(name)
-        if not engine.unsupported(other):
+        if fits(other):
             return other
     return plan

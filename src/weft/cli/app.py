@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import bench, calibrate, demo, explain, generate, run, verify
+from weft.cli import bench, calibrate, demo, explain, generate, queries, run, stream, verify
 from weft.cli.options import examples
 from weft.cli.status import Commands
 
@@ -50,6 +50,8 @@ def weft(
 
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("run", epilog=run.EXAMPLES)(run.command)
+app.command("stream", epilog=stream.EXAMPLES)(stream.command)
+app.add_typer(queries.app)
 app.command("verify", epilog=verify.EXAMPLES)(verify.command)
 app.command("generate", epilog=generate.EXAMPLES)(generate.command)
 app.command("bench", epilog=bench.EXAMPLES)(bench.command)

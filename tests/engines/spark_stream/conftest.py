@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from weft.engines.spark.session import local_session
+from weft.engines.spark.streaming.columnar import ROCKS_STORE, STORE_SETTING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +28,14 @@ START_US = 1_700_000_000 * S
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     return local_session(2, {"spark.sql.shuffle.partitions": "2"})
+
+
+@pytest.fixture
+def rocks(spark: SparkSession) -> Iterator[None]:
+    """Keep state in RocksDB, as the columnar strategy needs."""
+    spark.conf.set(STORE_SETTING, ROCKS_STORE)
+    yield
+    spark.conf.unset(STORE_SETTING)
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,15 @@ class Ran:
 class Streams:
     """A directory of files to be read as a stream, and the place for all that a test writes."""
 
-    spark: SparkSession
+    request: pytest.FixtureRequest
     place: Path
     events: pa.Table | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, started when a test first needs one."""
+        session: SparkSession = self.request.getfixturevalue("spark")
+        return session
 
     def write(self, table: pa.Table, files: int, name: str = "in", disorder_s: int = 5) -> None:
         """Cut a table into files, in the order of times that are late by up to `disorder_s`."""
@@ -61,6 +78,8 @@ class Streams:
         for at in range(files):
             path = self.place / name / f"{at:04}.parquet"
             pq.write_table(table.slice(at * size, size), path)
+            # Spark takes files in the order in which they were last changed.
+            os.utime(path, (START_US // S + at,) * 2)
         self.events = table
 
     def read(self, name: str = "in", files_per_batch: int = 1) -> DataFrame:
@@ -90,8 +109,8 @@ class Streams:
 
 
 @pytest.fixture
-def streams(spark: SparkSession, tmp_path: Path) -> Streams:
-    return Streams(spark, tmp_path)
+def streams(request: pytest.FixtureRequest, tmp_path: Path) -> Streams:
+    return Streams(request, tmp_path)
 
 
 @pytest.fixture(scope="session")

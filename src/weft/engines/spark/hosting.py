@@ -21,12 +21,13 @@ from weft.engines.local.events import read_scan
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.schema import call_type, expression_type
 from weft.engines.spark.fan_out import NODE, START
+from weft.engines.spark.matching import matching
 from weft.errors import DataError, QueryError
 from weft.plan import Emit, Node
 from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from weft.aggregates import AggregateCall, AggregateFunction, Monoid
     from weft.engines.local.emitting import Types
@@ -90,6 +91,23 @@ class HostedScope:
         operator = ScopeOperator.of(scan, self.emits[0].keys, nodes, self.emits)
         return Host(self, operator, types_of(self.emits, self.source))
 
+    def reopen(self, chunks: Mapping[str, bytes]) -> Host:
+        """Make the operator again whose state these chunks are."""
+        scan, keys, nodes = scan_below(self.emits[0]), self.emits[0].keys, topological(self.emits)
+        operator = ScopeOperator.restored(scan, keys, nodes, self.emits, chunks)
+        return Host(self, operator, types_of(self.emits, self.source))
+
+    def taking_over(self, before: Host, latest_us: int) -> Host:
+        """Make an operator that goes on from another plan's; no event before was after `latest_us`.
+
+        It keeps the slices that both plans cut alike; others start with the next events.
+        """
+        from weft.engines.local.live import take_over
+
+        host = self.open()
+        take_over(host.operator, before.operator, before.operator.watermark_us, latest_us)
+        return host
+
 
 class Host:
     """An operator at work: batches in, rows of closed windows out."""
@@ -115,6 +133,23 @@ class Host:
         closed = self.operator.advance(to_us, self._types)
         parts = [self._rows(one) for one in closed if one.keys.size]
         return pa.concat_tables(parts) if parts else self._scope.output.empty_table()
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing is open that a later watermark could close."""
+        waiting = any(store.waiting for store in self.operator.delimited)
+        return not self.operator.open_slices and not waiting
+
+    def changed(self, events: pa.Table) -> pa.Table:
+        """Return open windows as they are now, of those that these events changed.
+
+        Windows that events delimit may still merge, and are left out until they close.
+        """
+        current = Host(self._scope, self.operator.saved(), self._types).advance(None)
+        touched = self._scope.open()
+        touched.process(events)
+        identity = current.column_names[: current.column_names.index(END) + 1]
+        return matching(current, touched.advance(None), identity)
 
     def _rows(self, closed: Closed) -> pa.Table:
         schema, rows = self._scope.output, closed.keys.size

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from pyspark.sql.types import MapType, VariantType
 
 from weft.aggregates import AggregateCall, Partial
-from weft.engines.spark.events import TIME
+from weft.engines.spark.events import TIME, check_inputs
 from weft.engines.spark.hosting import HostedScope
 from weft.engines.spark.scopes import PlannedScope, scan_under
 from weft.engines.spark.session import arrow_schema
@@ -54,17 +54,19 @@ class Shipment:
         type = source.schema[scan.time].dataType
         time = micros_of(name, type, scan.time)
         if any(isinstance(n, Roll) and isinstance(n.window, UserWindow) for n in scope.nodes):
-            whole = _Renaming(scope, {}).scope(replace(scan, where=None))
+            whole = Renaming(scope, {}).scope(replace(scan, where=None))
             return Shipment(whole, kept, tuple(text for _, text in scope.keys), time, type)
-        names = {text: f"a{i}" for i, text in enumerate(_arguments(scope))}
+        names = {text: f"a{i}" for i, text in enumerate(arguments_of(scope))}
         keys = {f"k{i}": text for i, (_, text) in enumerate(scope.keys)}
         frame = kept.selectExpr(
             *(f"{text} AS {own}" for own, text in keys.items()),
             f"{time} AS {TIME}",
             *(f"{text} AS {own}" for text, own in names.items()),
         )
+        types = {text: frame.schema[own].dataType for text, own in names.items()}
+        check_inputs(scope.emits, types)
         read = Scan(scan.source, TIME, None, (*keys, *names.values()))
-        own = _Renaming(scope, names, tuple((k, k) for k in keys)).scope(read)
+        own = Renaming(scope, names, tuple((k, k) for k in keys)).scope(read)
         return Shipment(own, frame, tuple(keys), TIME, type)
 
     @cached_property
@@ -95,7 +97,7 @@ class Shipment:
         return tuple(dict.fromkeys((self.time, *measures, *others)))
 
 
-def _arguments(scope: PlannedScope) -> list[str]:
+def arguments_of(scope: PlannedScope) -> list[str]:
     """List the expressions that partials and windows look at, each once."""
     computed = (node for node in scope.nodes if isinstance(node, Slice | Roll))
     found = dict.fromkeys(arg for node in computed for p in node.partials for arg in p.args)
@@ -107,7 +109,7 @@ def _arguments(scope: PlannedScope) -> list[str]:
     return list(found)
 
 
-class _Renaming:
+class Renaming:
     """Rewrites the nodes of a scope to read renamed columns; what has no new name stays."""
 
     def __init__(

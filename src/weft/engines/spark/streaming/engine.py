@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
+from weft.cost.strategies import check_strategy
 from weft.engines.base import Unsupported
-from weft.engines.spark.streaming.native import NativeStreamStrategy
+from weft.engines.spark.streaming.columnar import ColumnarStreamStrategy
+from weft.engines.spark.streaming.native import NativeStreamStrategy, levels_too_many
 from weft.engines.spark.streaming.streams import Stream, StreamStrategy, streams_of
-from weft.errors import QueryError, UnsupportedError
+from weft.errors import QueryError
 from weft.plan import Join
+from weft.plan.plan import COLUMNAR, NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,35 +22,82 @@ if TYPE_CHECKING:
     from weft.engines.spark.streaming.streams import CompiledStream
     from weft.plan import Plan
 
-STRATEGIES: tuple[StreamStrategy, ...] = (NativeStreamStrategy(),)
+_STRATEGIES: dict[str, StreamStrategy] = {
+    NATIVE: NativeStreamStrategy(),
+    COLUMNAR: ColumnarStreamStrategy(),
+}
+
+
+class Choice(NamedTuple):
+    """The strategy of a stream, and why it is not the other."""
+
+    name: str
+    reason: str
+
+    @property
+    def strategy(self) -> StreamStrategy:
+        """The strategy itself."""
+        return _STRATEGIES[self.name]
 
 
 class SparkStreamEngine:
-    """Compiles plans stream by stream, each with the first strategy that can.
+    """Compiles plans stream by stream: native where the plan says so and states can do it.
 
-    Every result is a streaming DataFrame of its own: started one by one, they read the source one
-    by one. `weft.start` reads it once for all.
+    `strategy` overrules the plan. Every result is a streaming DataFrame of its own: started one by
+    one, they read the source one by one. `weft.start` reads it once for all.
     """
 
     name = "spark-stream"
 
     def __init__(self, strategy: str | None = None) -> None:
-        names = [s.name for s in STRATEGIES]
-        if strategy is not None and strategy not in names:
-            raise QueryError(
-                f"unknown strategy {strategy!r}", hint=f"use one of {', '.join(names)}"
-            )
-        self._strategies = tuple(s for s in STRATEGIES if strategy in (None, s.name))
+        check_strategy(strategy)
+        self._forced = strategy
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
-        """Name the nodes of streams that no strategy can compile, and why the first cannot."""
+        """Name the nodes that the strategy of their stream cannot compile, and why."""
         joins = [
             Unsupported(node, "joins are not compiled to streams")
             for node in plan.nodes
             if isinstance(node, Join)
         ]
-        found = [p for stream in streams_of(plan) for p in self._problems(stream)]
+        found = [
+            problem
+            for stream in streams_of(plan)
+            for problem in self.choice(stream, plan).strategy.unsupported(stream)
+        ]
         return (*joins, *found)
+
+    def avoids(self, plan: Plan) -> bool:
+        """Tell whether a plan with fewer levels would do better: each is a state of its own."""
+        columnar = {q for c in plan.strategies if c.strategy == COLUMNAR for q in c.queries}
+        return self._forced != COLUMNAR and any(
+            levels_too_many(stream) and columnar.isdisjoint(stream.queries)
+            for stream in streams_of(plan)
+        )
+
+    def choice(self, stream: Stream, plan: Plan) -> Choice:
+        """Choose the strategy of a stream; all its scopes are compiled alike."""
+        if self._forced is not None:
+            return Choice(self._forced, "forced")
+        problems = _STRATEGIES[NATIVE].unsupported(stream)
+        if problems:
+            return Choice(COLUMNAR, f"native cannot run it as a stream: {problems[0].reason}")
+        for choice in plan.strategies:
+            if choice.strategy == COLUMNAR and not set(stream.queries).isdisjoint(choice.queries):
+                return Choice(COLUMNAR, choice.reason)
+        return Choice(NATIVE, "two states hold all windows, and no event leaves the JVM")
+
+    def chosen(self, plan: Plan) -> Plan:
+        """Return the plan with the strategies that its streams really run by, for EXPLAIN."""
+        choices = {q: self.choice(s, plan) for s in streams_of(plan) for q in s.queries}
+        return replace(
+            plan,
+            strategies=tuple(
+                one._replace(strategy=choices[q].name, reason=choices[q].reason, ships="events")
+                for one in plan.strategies
+                for q in one.queries[:1]
+            ),
+        )
 
     def run(self, plan: Plan, sources: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Return a streaming DataFrame for each query, in the order of the plan."""
@@ -58,24 +109,9 @@ class SparkStreamEngine:
     def compile(self, plan: Plan, sources: Mapping[str, DataFrame]) -> list[CompiledStream]:
         """Return the rows of every stream of the plan, and how results are read off them."""
         return [
-            self.strategy_of(stream).compile(stream, _streaming(stream, sources))
+            self.choice(stream, plan).strategy.compile(stream, _streaming(stream, sources))
             for stream in streams_of(plan)
         ]
-
-    def strategy_of(self, stream: Stream) -> StreamStrategy:
-        """Return the strategy that compiles this stream."""
-        for strategy in self._strategies:
-            if not strategy.unsupported(stream):
-                return strategy
-        reason = self._problems(stream)[0].reason
-        raise UnsupportedError(
-            f"this plan cannot run as a stream: {reason}",
-            hint="use another planner, or another strategy",
-        )
-
-    def _problems(self, stream: Stream) -> tuple[Unsupported, ...]:
-        problems = [strategy.unsupported(stream) for strategy in self._strategies]
-        return problems[0] if all(problems) else ()
 
 
 def _streaming(stream: Stream, sources: Mapping[str, DataFrame]) -> DataFrame:

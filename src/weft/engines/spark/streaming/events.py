@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from weft.engines.spark.events import TIME, Events, check_input
+from weft.engines.spark.events import TIME, Events, check_inputs
 from weft.engines.spark.fan_out import FEEDER
 from weft.engines.spark.stamps import micros_of
 from weft.errors import InternalError
@@ -44,9 +44,7 @@ def events_of(stream: Stream, source: DataFrame) -> tuple[Events, ...]:
     frame = _copied(stream, picked, names, tuple(arguments.values()))
     fields = {field.name: field.dataType for field in frame.schema}
     types = {text: fields[name] for text, name in arguments.items()}
-    for emit in stream.emits:
-        for _, call in emit.outputs:
-            check_input(call, types)
+    check_inputs(stream.emits, types)
     return tuple(
         Events(frame, tuple(names[text] for _, text in s.keys), arguments, types, time_type)
         for s in stream.scopes

@@ -47,6 +47,11 @@ if TYPE_CHECKING:
 MOST_LEVELS = 2
 
 
+def levels_too_many(stream: Stream) -> bool:
+    """Tell whether windows of a stream are fed by windows that are fed by others."""
+    return any(True for scope in stream.scopes for _ in _deep(scope))
+
+
 class NativeStreamStrategy:
     """Compiles a stream to a chain of as many states as the plan has levels: one or two."""
 

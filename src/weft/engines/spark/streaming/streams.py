@@ -27,6 +27,11 @@ class Stream:
     scopes: tuple[PlannedScope, ...]
 
     @property
+    def name(self) -> str:
+        """What tells the stream from others, also after a restart."""
+        return f"{self.source} by {self.scan.time}"
+
+    @property
     def scan(self) -> Scan:
         """A scan of the stream; others may filter differently."""
         return self.scopes[0].scan

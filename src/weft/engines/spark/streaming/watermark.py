@@ -52,6 +52,12 @@ def watermarked(source: DataFrame, name: str, time: str, delay_us: int | None) -
     return own.withWatermark(_OWN_TIME, delay)
 
 
+def delay_us_of(source: DataFrame, delay_us: int | None) -> int:
+    """Return the delay of a stream that has a watermark: as declared, or as its queries ask."""
+    declared = [f.metadata[DELAY_KEY] for f in source.schema if DELAY_KEY in (f.metadata or {})]
+    return max((int(ms) * _MILLISECOND_US for ms in declared), default=delay_us or 0)
+
+
 def _check_declared(declared: dict[str, int], name: str, time: str, delay_ms: int | None) -> None:
     if time not in declared and _OWN_TIME not in declared:
         raise QueryError(

@@ -1,0 +1,113 @@
+"""Tables played back as streams: what `weft.verify` compares streaming results by."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from weft.engines.local.events import read_times
+from weft.engines.local.frame import plain
+from weft.engines.spark.matching import matching
+from weft.engines.spark.session import spark_schema
+from weft.query import Workload
+from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from weft.query import Query
+
+FILES = 3
+_FIRST_MTIME_S = 1_700_000_000
+_MILLISECOND_US = 1000
+_LONG_DELAY_US = 10**15
+_BY_TIME = PeriodicWindow | CumulatingWindow | CalendarWindow
+
+
+@contextmanager
+def replayed(
+    tables: Mapping[str, pa.Table], times: Mapping[str, str], session: SparkSession
+) -> Iterator[dict[str, DataFrame]]:
+    """Play tables back as streams, in the order of time, a few micro-batches each."""
+    with tempfile.TemporaryDirectory(prefix="weft-replay-") as place:
+        streams = {}
+        for name, table in tables.items():
+            ordered = table.sort_by(times[name]) if name in times else table
+            streams[name] = _stream(ordered, Path(place) / name, session)
+        yield streams
+
+
+def _stream(table: pa.Table, directory: Path, session: SparkSession) -> DataFrame:
+    directory.mkdir()
+    size = max(1, -(-table.num_rows // FILES))
+    for at in range(FILES):
+        path = directory / f"{at}.parquet"
+        pq.write_table(table.slice(at * size, size), path)
+        # Spark takes files in the order in which they were last changed.
+        os.utime(path, (_FIRST_MTIME_S + at,) * 2)
+    reader = session.readStream.schema(spark_schema(table.schema))
+    return reader.option("maxFilesPerTrigger", 1).parquet(str(directory))
+
+
+def collected(rows: DataFrame) -> pa.Table:
+    """Run a stream over all that is there, and return its rows."""
+    parts: list[pa.Table] = []
+
+    def keep(batch: DataFrame, batch_id: int) -> None:
+        parts.append(batch.toArrow())
+
+    with tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint:
+        running = (
+            rows.writeStream.outputMode("append")
+            .foreachBatch(keep)
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        running.awaitTermination()
+    return pa.concat_tables(parts)
+
+
+def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
+    """Keep the rows of windows that a stream of these events has closed at their end.
+
+    The watermark follows the latest event, in whole milliseconds; what ends later waits on. Where
+    events end a window, a session of the local engine tells which have ended.
+    """
+    assert query.time is not None
+    times, valid = read_times(plain(events.column(query.time)), query.time)
+    known = times if valid is None else times[valid]
+    if not known.size:
+        return rows.slice(0, 0)
+    latest_us = int(known.max()) // _MILLISECOND_US * _MILLISECOND_US
+    delay_us = -(-(query.watermark_us or 0) // _MILLISECOND_US) * _MILLISECOND_US
+    watermark_us = latest_us - delay_us
+    label, _, end = query.window_columns
+    ends = rows[end].cast(pa.int64())
+    kept = rows.filter(pc.less_equal(ends, pa.scalar(watermark_us, pa.int64())))
+    by_events = [name for name, w in query.windows if not isinstance(w, _BY_TIME)]
+    if not by_events:
+        return kept
+    those = pc.is_in(kept[label], pa.array(by_events))
+    ended = _ended_by_events(query, kept.filter(those), events, watermark_us)
+    return pa.concat_tables([kept.filter(pc.invert(those)), ended])
+
+
+def _ended_by_events(query: Query, rows: pa.Table, events: pa.Table, watermark_us: int) -> pa.Table:
+    from weft.engines.local.session import LocalSession
+
+    # The delay keeps the watermark where it is, until it is moved by hand.
+    session = LocalSession(Workload([query]), watermark=_LONG_DELAY_US)
+    session.push(query.source, events)
+    closed = session.advance(watermark_us)
+    identity = [*(name for name, _ in query.keys), *query.window_columns]
+    return matching(rows, closed, identity)

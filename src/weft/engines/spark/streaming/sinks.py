@@ -1,0 +1,169 @@
+"""Where the rows of a stream go: files, tables, functions; written anew, nothing comes twice.
+
+After a crash Spark runs the last micro-batch again, with the number it had and the same events.
+A sink that knows what it wrote under a number therefore writes each row exactly once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from pyspark.sql import functions as F
+
+from weft.engines.spark.streaming.places import Place, as_directory
+from weft.errors import QueryError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+BATCH = "batch"
+QUERY = "query"
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Takes the rows that one micro-batch closed for a query."""
+
+    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
+        """Keep the rows; a number that was written before is the same rows again.
+
+        `query` names the query where a sink serves several.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSink:
+    """Parquet files, a directory `batch=N` for each micro-batch that closed a window.
+
+    Rows of several queries go to `query=NAME/batch=N`. A directory appears with all its files in
+    one step where the file system can rename, and is never changed.
+    """
+
+    place: Place
+
+    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
+        """Write the batch, unless it is there from a run that was cut off afterwards."""
+        parent = self.place if query is None else self.place / f"{QUERY}={as_directory(query)}"
+        name = f"{BATCH}={batch_id}"
+        target = parent / name
+        if "_SUCCESS" in target.names():
+            return
+        if target.local is None:
+            rows.write.mode("overwrite").parquet(target.uri)
+            return
+        passing = (parent / f"_writing-{name}").local
+        assert passing is not None
+        rows.write.mode("overwrite").parquet(str(passing))
+        _renamed(passing, target.local)
+
+
+def _renamed(passing: Path, target: Path) -> None:
+    if target.exists():  # without its mark: what a file system that cannot rename left behind
+        shutil.rmtree(target)
+    passing.rename(target)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSink:
+    """A table of Spark's catalog, partitioned by the number of the micro-batch."""
+
+    name: str
+
+    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
+        """Write the partition of the batch, in place of what it held."""
+        named = rows if query is None else rows.select(F.lit(query).alias(QUERY), "*")
+        numbered = named.withColumn(BATCH, F.lit(batch_id).cast("bigint"))
+        session = rows.sparkSession
+        if not session.catalog.tableExists(self.name):
+            numbered.limit(0).write.partitionBy(BATCH).format("parquet").saveAsTable(self.name)
+        writer = numbered.write.option("partitionOverwriteMode", "dynamic")
+        writer.insertInto(self.name, overwrite=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSink:
+    """A function of the user's: called with the rows and the number of their micro-batch."""
+
+    function: Callable[[DataFrame, int], object]
+
+    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
+        """Call it; where it serves several queries, a first column has the query's name."""
+        named = rows if query is None else rows.select(F.lit(query).alias(QUERY), "*")
+        self.function(named, batch_id)
+
+
+Given = object  # a path, a Sink, or a function of rows and batch number
+
+
+def as_sink(given: Given) -> Sink:
+    """Read what users give as a sink."""
+    if isinstance(given, str | os.PathLike):
+        return FileSink(Place.of(given))
+    if isinstance(given, Sink):
+        return given
+    if callable(given):
+        return FunctionSink(given)
+    raise QueryError(
+        f"{given!r} is no sink",
+        hint="give a directory, a function of (rows, batch_id), or an object with `write`",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which sink takes the rows of a query, and whether it takes other queries' as well."""
+
+    sink: Sink
+    shared: bool
+
+    def write(self, query: str, rows: DataFrame, batch_id: int) -> None:
+        """Hand the rows over."""
+        self.sink.write(rows, batch_id, query if self.shared else None)
+
+
+def routes_of(sinks: Given, queries: Sequence[str]) -> dict[str, Route]:
+    """Find the sink of every query: one for all, or one for each by name."""
+    if not isinstance(sinks, Mapping):
+        one = as_sink(sinks)
+        return {query: Route(one, len(queries) > 1) for query in queries}
+    for name in sinks:
+        if name not in queries:
+            raise QueryError(
+                f"there is a sink for {name!r}, and no query of that name",
+                hint=suggest(str(name), queries, f"the queries are {', '.join(queries)}"),
+            )
+    missing = [query for query in queries if query not in sinks]
+    if missing:
+        raise QueryError(
+            f"query {missing[0]!r} has no sink", hint="give it one, or one sink for all queries"
+        )
+    made = {id(given): as_sink(given) for given in sinks.values()}
+    users: dict[int, int] = {}
+    for given in sinks.values():
+        users[id(given)] = users.get(id(given), 0) + 1
+    return {q: Route(made[id(sinks[q])], users[id(sinks[q])] > 1) for q in queries}
+
+
+def routes_with(
+    sinks: Given, queries: Sequence[str], live_sinks: Mapping[str, str]
+) -> dict[str, Route]:
+    """Find the sinks of all queries; those added while the stream ran brought their own, or share.
+
+    An empty text in `live_sinks` stands for the sink that several queries share.
+    """
+    own = [query for query in queries if query not in live_sinks]
+    routes = routes_of(sinks, own)
+    for query, path in live_sinks.items():
+        if path:
+            routes[query] = Route(as_sink(path), shared=False)
+        else:
+            routes[query] = next(route for route in routes.values() if route.shared)
+    return routes

@@ -1,0 +1,168 @@
+"""Starting streams: a workload, its sources and sinks become one streaming query of Spark's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import QueryError, UnsupportedError
+from weft.query import Workload
+from weft.time import Duration, duration_us
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from weft.engines.spark.streaming.checkpoint import Checkpoint, Record
+    from weft.engines.spark.streaming.fanning import FanOutBatches
+    from weft.plan import Plan
+    from weft.statistics import Statistics
+
+    Planning = Statistics | Mapping[str, Statistics] | None
+
+ONCE = "once"
+
+
+def start(
+    workload: Workload | Plan,
+    sources: Mapping[str, DataFrame],
+    sinks: Any,
+    checkpoint: str | os.PathLike[str],
+    trigger: Duration | None = None,
+    strategy: str | None = None,
+    *,
+    mode: str = "append",
+    planner: str = "auto",
+    statistics: Planning = None,
+    name: str | None = None,
+) -> StreamingQuery:
+    """Start a workload as one streaming query, which reads each source once.
+
+    `sinks` is one sink for all queries, or a mapping of query names to sinks. A sink is a directory
+    (parquet, each row exactly once), a function of (rows, batch number), or any object with the
+    `write` of `weft.engines.spark.streaming.sinks.Sink`. `trigger` is the time between micro-
+    batches, or "once" for all that is there now; without it they follow one another. In `mode`
+    "append" a window gives its row when it closes; in "update", which only columnar has, also
+    after each micro-batch that changed it.
+
+    Started again with the same `checkpoint`, the stream goes on where it was. With another
+    workload it is refused, and the error names what changed; under the columnar strategy queries
+    may be added and removed.
+
+        stream = weft.start(workload, {"readings": df}, sinks="features", checkpoint="checkpoint")
+        stream.awaitTermination()
+    """
+    from weft.engines.spark.streaming.checkpoint import Checkpoint
+    from weft.engines.spark.streaming.columnar import stored_for
+    from weft.engines.spark.streaming.places import Place
+
+    kept = Checkpoint(Place.of(checkpoint))
+    record = record_for(workload, sources, kept, strategy, planner, statistics, mode)
+    with stored_for(record.strategy, next(iter(sources.values())).sparkSession):
+        fan_out = _fan_out(record, sources, sinks, kept)
+        writer = (
+            fan_out.rows.writeStream.outputMode(mode)
+            .foreachBatch(fan_out.write)
+            .option("checkpointLocation", str(kept.place))
+        )
+        if name is not None:
+            writer = writer.queryName(name)
+        return _triggered(writer, trigger).start()
+
+
+def record_for(
+    workload: Workload | Plan,
+    sources: Mapping[str, DataFrame],
+    checkpoint: Checkpoint,
+    strategy: str | None = None,
+    planner: str = "auto",
+    statistics: Planning = None,
+    mode: str = "append",
+) -> Record:
+    """Return how a stream is to run: as its checkpoint says, or by a new plan without one."""
+    from weft.engines.spark.streaming.migration import resumed
+    from weft.engines.spark.streaming.processor import MODES, UPDATE
+    from weft.plan.plan import COLUMNAR
+    from weft.running import bind_tables
+
+    if mode not in MODES:
+        raise QueryError(f"unknown mode {mode!r}", hint=f"use one of {', '.join(MODES)}")
+    if mode == UPDATE and strategy not in (None, COLUMNAR):
+        raise UnsupportedError(
+            f"the {strategy} strategy gives the row of a window when it closes, and no updates",
+            hint="leave the strategy out, or use columnar",
+        )
+    before = checkpoint.read()
+    if before is None:
+        chosen = COLUMNAR if mode == UPDATE else strategy
+        return replace(_planned(workload, sources, chosen, planner, statistics), mode=mode)
+    asked = workload if isinstance(workload, Workload) else Workload(workload.queries)
+    settings = {"mode": mode} if strategy is None else {"mode": mode, "strategy": strategy}
+    return resumed(before, bind_tables(asked, sources).queries, settings, checkpoint.place)
+
+
+def _planned(
+    workload: Workload | Plan,
+    sources: Mapping[str, DataFrame],
+    strategy: str | None,
+    planner: str,
+    statistics: Planning,
+) -> Record:
+    from weft.engines.spark.streaming.checkpoint import Record
+    from weft.engines.spark.streaming.columnar import buckets_of
+    from weft.engines.spark.streaming.engine import SparkStreamEngine
+    from weft.engines.spark.streaming.parcels import Parcel
+    from weft.engines.spark.streaming.streams import streams_of
+    from weft.plan.plan import COLUMNAR
+    from weft.running import plan_for
+
+    engine = SparkStreamEngine(strategy)
+    plan = plan_for(workload, sources, engine, planner, statistics, strategy)
+    names = {engine.choice(stream, plan).name for stream in streams_of(plan)}
+    if len(names) > 1:  # one streaming query has one kind of state store
+        engine = SparkStreamEngine(COLUMNAR)
+    plan = engine.chosen(plan)
+    if COLUMNAR not in names:
+        return Record(plan, names.pop())
+    buckets = buckets_of(next(iter(sources.values())).sparkSession)
+    parcels = {s.name: tuple(map(Parcel.of, s.scopes)) for s in streams_of(plan)}
+    return Record(plan, COLUMNAR, buckets, parcels)
+
+
+def _fan_out(
+    record: Record, sources: Mapping[str, DataFrame], sinks: Any, checkpoint: Checkpoint
+) -> FanOutBatches:
+    """Compile a stream, and write down how it runs before it does."""
+    from weft.engines.spark.streaming.engine import SparkStreamEngine
+    from weft.engines.spark.streaming.fanning import FanOutBatches
+    from weft.engines.spark.streaming.live import LiveWorkload
+    from weft.engines.spark.streaming.sinks import routes_with
+    from weft.plan.plan import COLUMNAR
+
+    queries = [query.name for query in (*record.plan.queries, *record.suspended.values())]
+    routes = routes_with(sinks, queries, record.live_sinks)
+    is_new = checkpoint.is_new(record)
+    if record.strategy != COLUMNAR:
+        compiled = SparkStreamEngine(record.strategy).compile(record.plan, sources)
+        if is_new:
+            checkpoint.write(record, checkpoint.next_batch, {})
+        return FanOutBatches(compiled, routes)
+    live = LiveWorkload(checkpoint, record, sources, routes)
+    if is_new:
+        live.announce(record, checkpoint.next_batch)
+    return FanOutBatches(live.compiled(), routes, live)
+
+
+def _triggered(writer: DataStreamWriter, trigger: Duration | None) -> DataStreamWriter:
+    if trigger is None:
+        return writer
+    if trigger == ONCE:
+        return writer.trigger(availableNow=True)
+    pause_us = duration_us(trigger)
+    if pause_us < 0:
+        raise QueryError("a trigger cannot lie in the past", hint="give a time of zero or more")
+    return writer.trigger(processingTime=f"{pause_us // 1000} milliseconds")

@@ -1,0 +1,148 @@
+"""`weft.start`: several queries and sinks from one read, restarts, refusals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import weft
+from weft import agg
+from weft.testing import assert_same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+pytestmark = pytest.mark.spark
+S = 1_000_000
+
+
+def workload_of(*queries: weft.Query) -> weft.Workload:
+    return weft.Workload(queries)
+
+
+LOWS = weft.Query(
+    "lows",
+    source="r",
+    time="ts",
+    keys=["k"],
+    windows={"20s": weft.tumbling("20 seconds"), "1m": weft.tumbling("1 minute")},
+    aggs={"lo": agg.min("v")},
+    watermark="5 seconds",
+)
+COUNTS = weft.Query(
+    "counts",
+    source="r",
+    time="ts",
+    keys={"warm": "v > 20", "k": "k"},
+    where="k < 2",
+    windows={"30s": weft.hopping("30 seconds", "10 seconds")},
+    aggs={"n": agg.count(), "mean": agg.avg("v")},
+    watermark="5 seconds",
+)
+
+
+def expected(streams: Any, query: weft.Query, events: pa.Table) -> pa.Table:
+    rows = weft.run(workload_of(query), {"r": events}, engine="reference")
+    return streams.closed(rows, 5 * S)
+
+
+def test_two_queries_with_other_keys_and_filters_read_the_source_once(
+    streams: Any, readings: pa.Table
+) -> None:
+    streams.write(readings, 3)
+    collected: list[pa.Table] = []
+
+    def collect(rows: DataFrame, batch_id: int) -> None:
+        collected.append(rows.toArrow())
+
+    started = weft.start(
+        workload_of(LOWS, COUNTS),
+        {"r": streams.read()},
+        sinks={"lows": streams.place / "lows", "counts": collect},
+        checkpoint=streams.place / "checkpoint",
+        trigger="once",
+    )
+    started.awaitTermination()
+    progress = started.recentProgress
+    assert sum(p.numInputRows for p in progress) == readings.num_rows
+    assert max(len(p.stateOperators) for p in progress) == 2
+    lows = streams.spark.read.parquet(str(streams.place / "lows")).drop("batch").toArrow()
+    assert_same_rows(LOWS, lows, expected(streams, LOWS, readings))
+    assert_same_rows(COUNTS, pa.concat_tables(collected), expected(streams, COUNTS, readings))
+
+
+def test_a_stream_goes_on_where_it_stopped_and_is_refused_with_another_workload(
+    streams: Any, readings: pa.Table
+) -> None:
+    half = readings.num_rows // 2
+    readings = readings.sort_by("ts")
+    streams.write(readings.slice(0, half), 1)
+    place = streams.place
+
+    def run(query: weft.Query) -> None:
+        weft.start(
+            workload_of(query), {"r": streams.read()}, place / "out", place / "c", "once"
+        ).awaitTermination()
+
+    run(LOWS)
+    first = streams.spark.read.parquet(str(place / "out")).count()
+    changed = weft.Query(
+        "lows",
+        source="r",
+        time="ts",
+        keys=["k"],
+        windows={"20s": weft.hopping("20 seconds", "5 seconds"), "1m": weft.tumbling("1 minute")},
+        aggs={"lo": agg.min("v")},
+        watermark="5 seconds",
+    )
+    with pytest.raises(weft.QueryError) as refusal:
+        run(changed)
+    assert "window '20s' of query 'lows' was TUMBLE 20s and now is HOP 20s/5s" in str(refusal.value)
+    with pytest.raises(weft.QueryError, match="the strategy was native and now is columnar"):
+        weft.start(
+            workload_of(LOWS), {"r": streams.read()}, place / "out", place / "c", "once", "columnar"
+        )
+    (place / "in" / "0000.parquet").rename(place / "first.parquet")
+    (place / "in").rmdir()
+    streams.write(readings.slice(half), 1)
+    (place / "in" / "0000.parquet").rename(place / "in" / "0001.parquet")
+    (place / "first.parquet").rename(place / "in" / "0000.parquet")
+    run(LOWS)
+    rows = streams.spark.read.parquet(str(place / "out")).drop("batch").toArrow()
+    assert 0 < first < rows.num_rows
+    assert_same_rows(LOWS, rows, expected(streams, LOWS, readings))
+
+
+def test_a_shared_sink_has_the_name_of_the_query(streams: Any, readings: pa.Table) -> None:
+    streams.write(readings, 1)
+    place = streams.place
+    weft.start(
+        workload_of(LOWS, COUNTS), {"r": streams.read()}, place / "out", place / "c", "once"
+    ).awaitTermination()
+    rows = streams.spark.read.parquet(str(place / "out"))
+    assert {row[0] for row in rows.select("query").distinct().collect()} == {"lows", "counts"}
+
+
+def test_refusals(streams: Any, readings: pa.Table) -> None:
+    streams.write(readings, 1)
+    plain = weft.Query(
+        "q",
+        source="r",
+        time="ts",
+        windows={"1m": weft.tumbling("1 minute")},
+        aggs={"n": agg.count()},
+    )
+    tables = {"r": streams.read()}
+    with pytest.raises(weft.QueryError, match="has no watermark"):
+        weft.run(workload_of(plain), tables)
+    with pytest.raises(weft.QueryError, match="has a watermark of 1s, and a query asks for 5s"):
+        weft.run(workload_of(LOWS), {"r": streams.read().withWatermark("ts", "1 second")})
+    with pytest.raises(weft.QueryError, match="no query of that name\nhint: did you mean 'lows'"):
+        weft.start(workload_of(LOWS), tables, {"low": "x"}, streams.place / "c")
+    with pytest.raises(weft.QueryError, match="query 'counts' has no sink"):
+        weft.start(workload_of(LOWS, COUNTS), tables, {"lows": "x"}, streams.place / "c2")
+    (streams.place / "c3" / "offsets" / "0").mkdir(parents=True)
+    with pytest.raises(weft.QueryError, match="that weft did not start"):
+        weft.start(workload_of(LOWS), tables, "x", streams.place / "c3")
