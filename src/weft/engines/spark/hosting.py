@@ -137,8 +137,7 @@ class Host:
     @property
     def is_empty(self) -> bool:
         """True when nothing is open that a later watermark could close."""
-        waiting = any(store.waiting for store in self.operator.delimited)
-        return not self.operator.open_slices and not waiting
+        return self.operator.nbytes == 0
 
     def changed(self, events: pa.Table) -> pa.Table:
         """Return open windows as they are now, of those that these events changed.
