@@ -18,6 +18,7 @@ from weft.kernels.accumulate import Groups, combine_rows, count_rows, extend_row
 from weft.kernels.edges import PeriodTable
 from weft.kernels.grouping_dense import Box, extent, groups_of_ordinals, groups_of_times
 from weft.kernels.grouping_hashed import groups_of_pairs
+from weft.kernels.parallel import read_only
 from weft.kernels.partials import Bools, Int64s, PartialKind, Partials, operation_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class Column:
 
     values: npt.NDArray[Any]
     valid: Bools | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", read_only(self.values))
 
     @classmethod
     def of(cls, values: npt.ArrayLike, valid: npt.ArrayLike | None = None) -> Column:
@@ -156,6 +160,7 @@ def slice_events(
         dropped = times_us.size - kept.size
         times_us, keys = times_us[kept], keys[kept]
         requests = [_kept(request, kept) for request in requests]
+    times_us = read_only(times_us)
     grouping = _group_events(times_us, keys, slices, extents, threads)
     partials = tuple(_aggregate(request, grouping, times_us) for request in requests)
     return SlicedBatch(grouping.keys, grouping.ordinals, partials, dropped)

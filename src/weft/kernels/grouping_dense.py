@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.kernels.parallel import over_chunks, unlocked
+from weft.kernels.parallel import over_chunks, read_only, unlocked
 
 Int64s = npt.NDArray[np.int64]
 Groups = npt.NDArray[np.int32]
@@ -21,13 +21,17 @@ DENSE_ALWAYS = 1 << 16  # accumulators that are cheap to clear and scan, however
 DENSE_PER_ROW = 4  # beyond, as many per row as still beat hashing it
 
 
-@unlocked
 def extent(values: npt.NDArray[np.integer]) -> tuple[int, int]:
     """Return the least and the greatest of the values, of which there must be some, in one pass.
 
     >>> extent(np.array([3, 1, 2]))
     (1, 3)
     """
+    return _extent(read_only(values))
+
+
+@unlocked
+def _extent(values: npt.NDArray[np.integer]) -> tuple[int, int]:
     least, greatest = values[0], values[0]
     for i in range(values.size):
         least, greatest = min(least, values[i]), max(greatest, values[i])

@@ -7,7 +7,7 @@ pool that does not survive the fork of a Spark worker, and a second compilation 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from numba import njit
 
@@ -16,15 +16,38 @@ from weft.kernels.compiled import kernel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    import numpy.typing as npt
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Scalar = TypeVar("Scalar", bound="np.generic")
+
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 
 
 def unlocked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile `function` as `kernel` does, and release the interpreter lock while it runs."""
     kernel(function)  # gives the function the name under which its compilation is kept on disk
-    compiled: Callable[Parameters, Result] = njit(cache=True, nogil=True)(function)
+    compiled: Callable[Parameters, Result] = njit(**_OPTIONS)(function)
     return compiled
+
+
+def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """View an array that kernels read, so that they are compiled once and not twice.
+
+    To numba an array that can be written is of another type. Columns of Arrow cannot, and the
+    same columns after a filter can.
+
+    >>> import numpy as np
+    >>> read_only(np.array([1])).flags.writeable
+    False
+    """
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def over_chunks(work: Callable[[int, int], Result], rows: int, threads: int) -> list[Result]:
