@@ -8,10 +8,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
 
 import weft
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.session import to_spark
+from weft.planners.portfolio import PLANNERS
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
@@ -74,6 +77,48 @@ def test_spark_runs_the_text(spark: SparkSession, statement: str, planner: str) 
     to_spark(table, spark).createOrReplaceTempView("readings")
     got = spark.sql(weft.rewrite(statement, planner=planner)).toArrow()
     assert_same_rows(workload.queries[0], got, wanted, "spark")
+
+
+AGGREGATES = [
+    "COUNT(*)", "COUNT(x)", "SUM(i)", "MIN(x)", "MAX(i)", "AVG(x)", "VAR_SAMP(x)", "STDDEV_POP(x)",
+    "FIRST(i)", "LAST(x)", "MAX_BY(i, x)", "BOOL_OR(i > 3)", "BIT_AND(i)",
+]  # fmt: skip
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> str:
+    """Write a statement over some tumbling and hopping windows, with or without key and filter."""
+    spans = st.tuples(st.integers(1, 24), st.integers(1, 24))
+    windows = draw(st.lists(spans.filter(lambda s: s[0] >= s[1]), min_size=1, max_size=5))
+    calls = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=4, unique=True))
+    by = draw(st.sampled_from(["device, ", ""]))
+    listed = ", ".join(
+        f"Window('{n}: {range_s}/{slide_s}', HoppingWindow(second, {range_s}, {slide_s}))"
+        for n, (range_s, slide_s) in enumerate(windows)
+    )
+    named = ", ".join(f"{call} AS a{n}" for n, call in enumerate(calls))
+    where = draw(st.sampled_from(["", "WHERE x > -20 OR i IS NULL "]))
+    return (
+        f"SELECT {by}System.Window().Id, {named} FROM readings TIMESTAMP BY ts {where}"
+        f"GROUP BY {by}Windows({listed})"
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(statement=statements(), planner=st.sampled_from(["auto", *PLANNERS]))
+def test_duckdb_runs_the_text_of_random_statements(statement: str, planner: str) -> None:
+    note(statement)
+    test_duckdb_runs_the_text(statement, planner)
+
+
+@pytest.mark.spark
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(statement=statements(), planner=st.sampled_from(["auto", *PLANNERS]))
+def test_spark_runs_the_text_of_random_statements(
+    spark: SparkSession, statement: str, planner: str
+) -> None:
+    note(statement)
+    test_spark_runs_the_text(spark, statement, planner)
 
 
 def test_several_statements_keep_their_names() -> None:

@@ -7,6 +7,7 @@ any number of windows.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -269,16 +270,25 @@ def _for_duckdb(node: exp.Expr) -> exp.Expr:
     """Spell the functions that DuckDB has under another name, or not at all."""
     from sqlglot import exp
 
+    if node.key == "fromjson":
+        return exp.Array(expressions=[exp.Literal.number(n) for n in json.loads(node.this.name)])
     if not isinstance(node, exp.Anonymous):
         return node
-    if node.name.lower() == "pmod":
-        position, modulus = (_wrapped(argument) for argument in node.expressions)
-        positive = exp.Add(
-            this=exp.paren(exp.Mod(this=position, expression=modulus)), expression=modulus.copy()
-        )
-        return exp.paren(exp.Mod(this=exp.paren(positive), expression=modulus.copy()))
-    if node.name.lower() == "timestamp_micros":
-        return exp.Anonymous(this="make_timestamptz", expressions=node.expressions)
+    # What is put in place of a node is not looked at again, so its arguments are spelled first.
+    arguments = [argument.transform(_for_duckdb) for argument in node.expressions]
+    match node.name.lower(), arguments:
+        case "pmod", [position, modulus]:
+            position, modulus = _wrapped(position), _wrapped(modulus)
+            positive = exp.Add(
+                this=exp.paren(exp.Mod(this=position, expression=modulus)),
+                expression=modulus.copy(),
+            )
+            return exp.paren(exp.Mod(this=exp.paren(positive), expression=modulus.copy()))
+        case "timestamp_micros", _:
+            return exp.Anonymous(this="make_timestamptz", expressions=arguments)
+        case "get", [listed, position]:  # which counts from 0, and DuckDB from 1
+            following = exp.Add(this=_wrapped(position), expression=exp.Literal.number(1))
+            return exp.Anonymous(this="list_extract", expressions=[listed, following])
     return node
 
 
