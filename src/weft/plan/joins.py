@@ -188,6 +188,21 @@ class Instants:
         return min(start for start in bounds if start is not None)
 
 
+def join_order(shape: JoinShape) -> tuple[int, ...]:
+    """Order the inputs: a window that moves first, then always one that is tied to those before.
+
+    Windows that move go before landmarks and tables of the same ties, because they are smaller.
+    """
+    moving = [isinstance(window, PeriodicWindow) for window in shape.windows]
+    order = [moving.index(True)]
+    while len(order) < len(shape.windows):
+        bound = {v for side in order for v in shape.variables_of(side)}
+        rest = [side for side in range(len(shape.windows)) if side not in order]
+        tied = [side for side in rest if bound & {*shape.variables_of(side)}]
+        order.append(min(tied, key=lambda side: (not moving[side], side)))
+    return tuple(order)
+
+
 def join_query(emit: Emit) -> JoinQuery:
     """Return the query that an emit over a join answers."""
     join = emit.inputs[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from weft.engines.local.archive import (
     load_session,
 )
 from weft.engines.local.engine import scan_below
+from weft.engines.local.joins.stream import JoinStream
 from weft.engines.local.live import Registration, adopted, cut_plan, registrations_of
 from weft.engines.local.stream import Results, SourceStream, instant_of
 from weft.engines.measures import peak_resident_bytes
@@ -27,8 +28,9 @@ from weft.query import JoinQuery, Query, Workload
 from weft.time import Duration, duration_us, format_us
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from weft.engines.local.joins.stream import JoinMetrics
     from weft.statistics import Statistics
 
 
@@ -45,6 +47,7 @@ class Metrics:
     watermarks_us: Mapping[str, int | None]  # by source
     seconds: float  # spent in this process on batches and on closing windows
     peak_bytes: int | None  # the most memory this process had so far; None where not told
+    joins: Mapping[str, JoinMetrics] = field(default_factory=dict)  # placements and switches
 
     @property
     def events_per_second(self) -> float:
@@ -77,15 +80,18 @@ class LocalSession:
         *,
         planner: str = "auto",
         statistics: Statistics | None = None,
+        continuous: bool = False,
     ) -> None:
         plans = _plans(workload, planner, statistics)
+        joins = _joins(workload, planner, statistics)
         queries = [query for plan in plans.values() for query in plan.queries]
         self._delay_us = _delay_us(workload, queries, watermark)
         self._streams = {
             source: SourceStream(source, plan, self._delay_us) for source, plan in plans.items()
         }
         self._suspended: dict[str, Query] = {}
-        self._one = len(queries) == 1
+        self._joins = [JoinStream(emit, self._delay_us, continuous) for emit in joins]
+        self._one = len(queries) + len(joins) == 1
         self._finished = False
 
     def push(self, source: str, batch: Any) -> Any:
@@ -94,11 +100,15 @@ class LocalSession:
         An error leaves the session as it was before the batch.
         """
         self._refuse_finished()
-        if source not in self._streams:
+        joins = [join for join in self._joins if source in join.sources]
+        if source not in self._streams and not joins:
+            known = dict.fromkeys([*self._streams, *(s for j in self._joins for s in j.sources)])
             raise QueryError(
-                f"no query reads {source!r}", hint=f"the sources are {', '.join(self._streams)}"
+                f"no query reads {source!r}", hint=f"the sources are {', '.join(known)}"
             )
-        return self._given(self._streams[source].push(to_arrow(batch)))
+        table = to_arrow(batch)
+        found = self._streams[source].push(table) if source in self._streams else {}
+        return self._given(found | _results(joins, lambda join: join.push(source, table)))
 
     def advance(self, time: Any) -> Any:
         """Move the watermark of every source to a time, never back; return the rows that closed."""
@@ -107,6 +117,7 @@ class LocalSession:
         found: Results = {}
         for stream in self._streams.values():
             found |= stream.advance(to_us)
+        found |= _results(self._joins, lambda join: join.advance(to_us))
         return self._given(found)
 
     def finish(self) -> Any:
@@ -115,6 +126,7 @@ class LocalSession:
         found: Results = {}
         for stream in self._streams.values():
             found |= stream.finish()
+        found |= _results(self._joins, lambda join: join.advance(None))
         self._finished = True
         return self._given(found)
 
@@ -179,6 +191,11 @@ class LocalSession:
 
     def snapshot(self) -> bytes:
         """Return the whole session as bytes, for `restore` here or in another process."""
+        if self._joins:
+            raise UnsupportedError(
+                "a session with joins has no snapshots",
+                hint="keep the joins in a session of their own",
+            )
         alone = [
             _plans(Workload([query]), "independent", None) for query in self._suspended.values()
         ]
@@ -210,6 +227,7 @@ class LocalSession:
         session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}
         session._delay_us, session._one = state.delay_us, state.one
         session._finished = state.finished
+        session._joins = []
         return session
 
     @property
@@ -223,10 +241,11 @@ class LocalSession:
             timeless=sum(stream.timeless for stream in streams),
             open_slices=sum(operator.open_slices for operator in operators),
             state_bytes=sum(operator.nbytes for operator in operators),
-            combines=sum(operator.plan.combines for operator in operators),
+            combines=sum(operator.combines for operator in operators),
             watermarks_us={name: s.watermark_us for name, s in self._streams.items()},
             seconds=sum(stream.seconds for stream in streams),
             peak_bytes=peak_resident_bytes(),
+            joins={join.emit.query: join.metrics for join in self._joins},
         )
 
     def _given(self, found: Results) -> Any:
@@ -236,7 +255,10 @@ class LocalSession:
         return next(iter(found.values()), pa.table({}))
 
     def _check_new(self, query: Query) -> None:
-        _refuse_joins(isinstance(query, JoinQuery))
+        if isinstance(query, JoinQuery):
+            raise UnsupportedError(
+                "a join cannot be added to a session that runs", hint="start another session"
+            )
         if query.name in registrations_of(self._streams.values()):
             raise QueryError(
                 f"the session has a query {query.name!r} already",
@@ -265,9 +287,9 @@ def _plans(
     if isinstance(workload, Plan):
         emits: dict[str, list[Emit]] = {}
         for emit in workload.emits:
-            emits.setdefault(scan_below(emit).source, []).append(emit)
-        _refuse_joins(any(isinstance(node, Join) for node in workload.nodes))
-        if len(emits) == 1:
+            if not isinstance(emit.inputs[0], Join):
+                emits.setdefault(scan_below(emit).source, []).append(emit)
+        if len(emits) == 1 and not workload.joins:
             return dict.fromkeys(emits, workload)
         costs = dict(zip(workload.nodes, workload.node_costs, strict=True))
         parts = {source: topological(tuple(own)) for source, own in emits.items()}
@@ -277,7 +299,6 @@ def _plans(
         }
     from weft.planners.portfolio import optimize
 
-    _refuse_joins(any(isinstance(query, JoinQuery) for query in workload))
     single = [query for query in workload if isinstance(query, Query)]
     return {
         source: optimize(
@@ -286,13 +307,33 @@ def _plans(
             "local",
             statistics,
         )
-        for source in workload.sources
+        for source in dict.fromkeys(query.source for query in single)
     }
 
 
-def _refuse_joins(any_join: bool) -> None:
-    if any_join:
-        raise UnsupportedError("a session does not run joins", hint="use engine='spark'")
+def _joins(
+    workload: Workload | Plan, planner: str, statistics: Statistics | None
+) -> tuple[Emit, ...]:
+    """Plan the joins; a plan that is given is taken as it is."""
+    if isinstance(workload, Plan):
+        return tuple(emit for emit in workload.emits if isinstance(emit.inputs[0], Join))
+    from weft.planners.portfolio import optimize
+
+    joins = [query for query in workload if isinstance(query, JoinQuery)]
+    for query in joins:
+        for given in query.inputs:
+            if given.window is not None and given.time is None:
+                raise QueryError(
+                    f"join {query.name!r} does not say which column of {given.alias} is its time",
+                    hint=f"name it: {given.source} AS {given.alias} TIMESTAMP BY ...",
+                )
+    return optimize(Workload(joins), planner, "local", statistics).emits if joins else ()
+
+
+def _results(joins: Sequence[JoinStream], step: Callable[[JoinStream], pa.Table | None]) -> Results:
+    """Take a step with every join; one that has not started yet has no columns to show."""
+    found = {join.emit.query: step(join) for join in joins}
+    return {name: table for name, table in found.items() if table is not None}
 
 
 def _delay_us(workload: Workload | Plan, planned: list[Query], watermark: Duration | None) -> int:

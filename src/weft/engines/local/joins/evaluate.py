@@ -13,7 +13,7 @@ from weft.engines.local.joins.matching import TooManyRows, packed, pairs_of_equa
 from weft.engines.local.joins.repeating import repeated
 from weft.engines.local.joins.sides import COUNT, SideRows, SideStore
 from weft.engines.local.results import Closed
-from weft.plan.joins import end_class
+from weft.plan.joins import end_class, join_order
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -179,21 +179,6 @@ class Evaluation:
 
 def _size(codes: ColumnCodes) -> int:
     return 0 if codes.values is None else len(codes.values)
-
-
-def join_order(shape: JoinShape) -> tuple[int, ...]:
-    """Order the inputs: a window that moves first, then always one that is tied to those before.
-
-    Windows that move go before landmarks and tables of the same ties, because they are smaller.
-    """
-    moving = [isinstance(window, PeriodicWindow) for window in shape.windows]
-    order = [moving.index(True)]
-    while len(order) < len(shape.windows):
-        bound = {v for side in order for v in shape.variables_of(side)}
-        rest = [side for side in range(len(shape.windows)) if side not in order]
-        tied = [side for side in rest if bound & {*shape.variables_of(side)}]
-        order.append(min(tied, key=lambda side: (not moving[side], side)))
-    return tuple(order)
 
 
 def instance_ends(window: PeriodicWindow, instants_us: Int64s) -> Int64s:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from weft.cost.joins import Placement, SideLoad
     from weft.kernels.partials import Int64s
     from weft.plan import Emit
     from weft.query import JoinQuery
@@ -56,7 +57,7 @@ class JoinOperator:
         query = join_query(emit)
         shape = JoinShape.of(query)
         stores = tuple(
-            SideStore.of(side, place, InputCodes.of(shape, place), shape.instants)
+            SideStore.of(side, InputCodes.of(shape, place), shape.instants)
             for place, side in enumerate(join.sides)
         )
         return cls(
@@ -70,6 +71,20 @@ class JoinOperator:
             tuple(ColumnCodes() for _ in shape.variables),
             KeyCodes(len(query.keys)),
         )
+
+    @property
+    def early(self) -> Placement:
+        """Which inputs are aggregated early at present."""
+        return tuple(store.early for store in self.stores)
+
+    def place(self, early: Placement) -> None:
+        """Change which inputs are aggregated early; results stay what they are."""
+        for store, wanted in zip(self.stores, early, strict=True):
+            store.place(wanted)
+
+    def loads(self, rates: tuple[float, ...]) -> tuple[SideLoad, ...]:
+        """Describe the inputs as they are now to the cost model, at these rates."""
+        return tuple(store.load(rate) for store, rate in zip(self.stores, rates, strict=True))
 
     def process(self, place: int, table: pa.Table) -> None:
         """Take rows of one input."""

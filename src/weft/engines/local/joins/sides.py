@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.aggregates import Partial
+from weft.cost.joins import SideLoad
 from weft.engines.local.closing import closing_instances
 from weft.engines.local.flows import Flow, merged, slice_batch
 from weft.engines.local.held import KernelPartials, concat
 from weft.engines.local.joins.matching import TooManyRows, expanded, pairs_of_equals
 from weft.engines.local.lifting import lift
+from weft.engines.local.rolls import coarser
 from weft.engines.local.slices import slices_of_edges
 from weft.kernels.slicing import slices_of_classes
 from weft.window import Edges, PeriodicWindow
@@ -57,7 +59,6 @@ class SideStore:
     """The rows held of one input, of all batches that are still in some window."""
 
     side: JoinSide
-    place: int
     codes: InputCodes
     instants: Instants
     early: bool
@@ -65,13 +66,12 @@ class SideStore:
     runs: list[Flow] = field(default_factory=list)
 
     @classmethod
-    def of(cls, side: JoinSide, place: int, codes: InputCodes, instants: Instants) -> SideStore:
+    def of(cls, side: JoinSide, codes: InputCodes, instants: Instants) -> SideStore:
         """Prepare the store of an input; slices end where its window, or an instant, does."""
         window = side.window
         slices = slices_of_edges(Edges.of([window])) if isinstance(window, PeriodicWindow) else None
         return cls(
             side,
-            place,
             codes,
             instants,
             side.early,
@@ -156,6 +156,34 @@ class SideStore:
         some = ends > starts
         starts, ends, instants = starts[some], ends[some], instants[some]
         return self._at(instants, flow, self._rows(flow, starts, ends, most), starts, ends)
+
+    def place(self, early: bool) -> None:
+        """Aggregate early from now on, or no more; rows that are there are put together, or stay.
+
+        A slice never lies across an edge of the window, so that both may be in one store.
+        """
+        if early and not self.early:
+            flow = self.flow()
+            self.runs = [] if flow is None else [coarser(flow, self.slices, self.side.partials)]
+        self.early = early
+
+    def load(self, rate: float) -> SideLoad:
+        """Describe the input as it is now to the cost model."""
+        flow = self.flow()
+        if flow is None:
+            return SideLoad(rate, 1.0, 1.0, 1.0)
+        counts = flow.partials[COUNT]
+        assert isinstance(counts, KernelPartials)
+        *values, groups = (column[flow.keys] for column in self.codes.split())
+        joined = np.zeros(len(flow), np.int64)
+        for column in values:
+            joined = joined * (int(column.max()) + 1) + column
+        return SideLoad(
+            rate,
+            float(counts.fields[0].sum()),
+            float(np.unique(groups).size),
+            float(np.unique(joined).size),
+        )
 
     def forget(self, before_us: int) -> None:
         """Drop the rows that lie before a time, of a window that moves."""

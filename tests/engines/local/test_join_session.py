@@ -1,0 +1,146 @@
+"""Joins in a session: rows at each slide are those of the definition, whatever the batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.cost.joins import placements
+from weft.engines.reference.engine import ReferenceEngine
+from weft.query import JoinQuery, Workload
+from weft.testing import assert_same_rows
+from weft.testing.joins import join_queries, join_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SLIDING = """SELECT a.g, SUM(b.x) AS total, COUNT(*) AS n
+FROM a TIMESTAMP BY ts [RANGE 4 SECONDS SLIDE 1 SECOND],
+     b TIMESTAMP BY ts [RANGE 2 SECONDS SLIDE 1 SECOND]
+WHERE a.k = b.k GROUP BY a.g"""
+
+
+def definition(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
+    return ReferenceEngine().answer(Workload([query]), tables)[query.name]
+
+
+def joined(parts: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables([part for part in parts if part.num_columns])
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.data())
+def test_slides_give_the_rows_of_the_definition_whatever_batches_and_placements(
+    data: st.DataObject,
+) -> None:
+    query = data.draw(join_queries())
+    tables = {i.source: data.draw(join_rows(10)) for i in query.inputs}
+    session = weft.LocalSession(Workload([query]), watermark=100)  # nothing is late
+    static = [i.source for i in query.inputs if i.window is None]
+    moving = [i.source for i in query.inputs if i.window is not None]
+    options = placements(len(query.inputs))
+    found = [session.push(source, tables[source]) for source in static]
+    cuts = {s: data.draw(st.integers(0, tables[s].num_rows)) for s in moving}
+    for first in (True, False):
+        for source in moving:
+            cut = cuts[source]
+            batch = tables[source][:cut] if first else tables[source][cut:]
+            found.append(session.push(source, batch))
+            session._joins[0].place(data.draw(st.sampled_from(options)))
+    found.append(session.finish())
+    assert_same_rows(query, joined(found), definition(query, tables), "session")
+
+
+def stream(rows: int, seed: int, groups: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "ts": pa.array(np.arange(rows) * 1_000, pa.timestamp("us", "UTC")),
+            "k": random.integers(0, 5, rows),
+            "g": random.integers(0, groups, rows),
+            "x": random.integers(0, 100, rows),
+        }
+    )
+
+
+def test_rows_come_out_as_the_watermark_passes_and_late_events_are_counted() -> None:
+    (query,) = weft.parse(SLIDING)
+    tables = {"a": stream(9_000, 1, 3), "b": stream(9_000, 2, 3)}
+    session = weft.LocalSession(Workload([query]))
+    found = []
+    for start in range(0, 9_000, 500):
+        for name, table in tables.items():
+            found.append(session.push(name, table.slice(start, 500)))
+    early_rows = joined(found).num_rows
+    assert early_rows > 0
+    assert session.push("b", tables["b"].slice(0, 10)).num_rows == 0
+    assert session.metrics.joins["q1"].late == 10
+    found.append(session.finish())
+    assert joined(found).num_rows > early_rows
+    assert_same_rows(query, joined(found), definition_fast(query, tables))
+
+
+def definition_fast(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
+    return weft.run(Workload([query]), dict(tables), engine="local")
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_the_placement_follows_the_data_and_metrics_show_the_switches(continuous: bool) -> None:
+    (query,) = weft.parse(SLIDING)
+    few, many = stream(12_000, 1, 2), stream(12_000, 2, 2)
+    session = weft.LocalSession(Workload([query]), planner="LAP", continuous=continuous)
+    session._joins[0].epoch_events = 4_000
+    found = []
+    for start in range(0, 12_000, 1_000):
+        found.append(session.push("a", few.slice(start, 1_000)))
+        found.append(session.push("b", many.slice(start, 1_000)))
+    metrics = session.metrics.joins["q1"]
+    assert metrics.switches
+    assert metrics.switches[0].before == "LAP"
+    assert metrics.placement != "LAP"
+    found.append(session.finish())
+    if not continuous:
+        wanted = definition_fast(query, {"a": few, "b": many})
+        assert_same_rows(query, joined(found), wanted, "switching")
+
+
+def test_a_continuous_session_shows_the_result_after_every_batch() -> None:
+    text = """SELECT COUNT(*) AS n
+              FROM a TIMESTAMP BY ts [RANGE 10 MICROSECONDS SLIDE 5 MICROSECONDS],
+              b TIMESTAMP BY ts [UNTIL NOW] WHERE a.k = b.k"""
+    session = weft.LocalSession(weft.parse(text), continuous=True)
+    session.push("a", pa.table({"ts": [1, 2], "k": [1, 1]}))
+    assert session.push("b", pa.table({"ts": [2], "k": [1]}))["n"].to_pylist() == [2]
+    assert session.push("a", pa.table({"ts": [11], "k": [1]}))["n"].to_pylist() == [2]
+    assert session.push("a", pa.table({"ts": [40], "k": [7]})).num_rows == 0
+
+
+def test_a_table_must_be_there_before_the_first_result() -> None:
+    text = """SELECT p.city, COUNT(*) AS n
+              FROM a TIMESTAMP BY ts [RANGE 10 MICROSECONDS SLIDE 5 MICROSECONDS],
+              persons AS p WHERE a.k = p.k GROUP BY p.city"""
+    session = weft.LocalSession(weft.parse(text))
+    people = pa.table({"k": [1], "city": ["Bern"]})
+    session.push("persons", people)
+    assert session.push("a", pa.table({"ts": [1, 30], "k": [1, 1]}))["city"].to_pylist() == [
+        "Bern",
+        "Bern",
+    ]
+    with pytest.raises(weft.QueryError, match="rows came for it after the first results"):
+        session.push("persons", people)
+
+
+def test_a_session_of_joins_says_what_it_cannot_do() -> None:
+    session = weft.LocalSession(weft.parse(SLIDING))
+    with pytest.raises(weft.UnsupportedError, match="has no snapshots"):
+        session.snapshot()
+    with pytest.raises(weft.QueryError, match="does not say which column of a is its time"):
+        weft.LocalSession(weft.parse(SLIDING.replace("a TIMESTAMP BY ts", "a")))
+    with pytest.raises(weft.QueryError, match="no query reads 'c'"):
+        session.push("c", pa.table({"ts": [1]}))
