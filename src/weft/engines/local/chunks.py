@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from weft.engines.local.delimited import EventRows
 from weft.engines.local.flows import Flow
 from weft.engines.local.keys import ColumnCodes
 from weft.engines.local.persist import Shelf
+from weft.engines.local.rows import EventRows
 from weft.plan.serialize import nodes_to_json, window_to_json
 
 if TYPE_CHECKING:
@@ -122,10 +122,13 @@ def read_flow(blob: bytes, partials: Sequence[Partial]) -> Flow:
 
 
 def rows_chunk(rows: EventRows) -> bytes:
-    """Write events."""
+    """Write events or slices of them."""
     shelf = Shelf({"keys": pa.array(rows.keys), "times": pa.array(rows.times_us)})
-    for name, array in rows.marks.items():
-        shelf.columns[f"mark.{name}"] = array
+    if rows.sizes is not None:
+        shelf.columns |= {"lasts": pa.array(rows.lasts_us), "sizes": pa.array(rows.sizes)}
+    for kind, columns in (("mark.", rows.marks), ("alive.", rows.alive)):
+        for name, values in columns.items():
+            shelf.columns[kind + name] = pa.array(values)
     _put_partials(shelf, rows.partials)
     return packed(shelf)
 
@@ -133,10 +136,21 @@ def rows_chunk(rows: EventRows) -> bytes:
 def read_rows(blob: bytes, partials: Sequence[Partial]) -> EventRows:
     """Read what `rows_chunk` wrote."""
     shelf = unpacked(blob)
-    keys, times = (np.array(shelf.columns[n].to_numpy()) for n in ("keys", "times"))
-    marks = {
-        name.removeprefix("mark."): array
-        for name, array in shelf.columns.items()
-        if name.startswith("mark.")
+    numbers = {
+        name: np.array(shelf.columns[name].to_numpy())
+        for name in ("keys", "times", "lasts", "sizes")
+        if name in shelf.columns
     }
-    return EventRows(keys, times, _get_partials(shelf, partials), marks)
+    marks, alive = (
+        {n.removeprefix(kind): array for n, array in shelf.columns.items() if n.startswith(kind)}
+        for kind in ("mark.", "alive.")
+    )
+    return EventRows(
+        numbers["keys"],
+        numbers["times"],
+        _get_partials(shelf, partials),
+        marks,
+        numbers.get("lasts", numbers["times"]),
+        numbers.get("sizes"),
+        {name: array.to_numpy(zero_copy_only=False) for name, array in alive.items()},
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.engines.local.closing import closing_instances
-from weft.engines.local.flows import Flow
+from weft.engines.local.flows import Flow, combines_of
 from weft.engines.local.lateness import closes_between
 from weft.engines.local.lowering import lower
 from weft.engines.local.results import Closed
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from weft.aggregates import AggregateCall, Partial
     from weft.engines.local.arranging import SameSlices
     from weft.engines.local.arrow import Array
+    from weft.engines.local.delimited import Rolls
     from weft.engines.local.held import Held
     from weft.window import Window
 
@@ -43,7 +44,7 @@ class Closing:
 
     plan: TimedPlan
     kept: Mapping[Node, Flow]
-    delimited: Mapping[tuple[Roll, ...], Flow | None]
+    delimited: Mapping[Rolls, Flow]
     from_us: int | None
     to_us: int | None
     complete_from_us: Mapping[Emitted, int] = field(default_factory=dict)
@@ -78,7 +79,7 @@ class Closing:
         partials = {
             p: flow.partials[p].over_ranges(found.starts, found.ends) for p in group.roll.partials
         }
-        self.plan.combines += int((found.ends - found.starts).sum())
+        self.plan.combines += combines_of(found.starts, found.ends) * len(partials)
         ends_us = found.starts_us + group.ranges_us[found.windows]
         emit = group.emits[0]
         values = lowered(emit.outputs, partials, types)
@@ -101,7 +102,7 @@ class Closing:
         rolls = tuple(roll for roll in emit.inputs if isinstance(roll, Roll))
         least = self.complete_from_us.get((emit.query, emit.label))
         if not isinstance(window, Timed):
-            found = self.delimited[rolls]
+            found = self.delimited.get(rolls)
             return found if found is None else _from(found, least)
         if not closes_between(window, self.from_us, self.to_us):
             return None

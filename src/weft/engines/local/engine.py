@@ -102,7 +102,7 @@ class BatchRun:
             scans=len(self.scopes),
             shuffles=0,
             events=sum(operator.events for operator in operators),
-            combines=sum(operator.plan.combines for operator in operators),
+            combines=sum(operator.combines for operator in operators),
             seconds=seconds,
             peak_bytes=peak_resident_bytes(),
             nodes=node_rows(self.plan, self._rows(operators), self.spans_us),

@@ -102,6 +102,21 @@ def runs_of_equals(*columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
     return starts, np.append(starts[1:], rows)
 
 
+def combines_of(starts: Int64s, ends: Int64s) -> int:
+    """Count the combines that answer ranges of rows: one by one, or sliding over all of them.
+
+    >>> combines_of(np.array([0, 1]), np.array([3, 3]))
+    3
+    >>> combines_of(np.arange(900), np.arange(900) + 100)
+    2898
+    """
+    if not starts.size:
+        return 0
+    one_by_one = int((ends - starts - 1).sum())
+    sliding = 2 * int(ends.max() - starts.min()) + starts.size
+    return min(one_by_one, sliding)
+
+
 def slice_batch(events: Events, slices: Slices, partials: Sequence[Partial], threads: int) -> Flow:
     """Fold a batch of events into one row per (key, slice), for all partials together."""
     lifted = {

@@ -7,8 +7,9 @@ gone; it never writes the whole state. The names are
     keys/N               key values, in the order of their codes: increments
     slices/BASE/START    the slices of all keys that begin at one time
     shape/BASE           no slices, but the columns they have
-    kept/W, window/W     open instances of a window that events delimit, what its discretizer knows
-    waiting/W/N          events of such a window that the watermark has not passed, batch by batch
+    window/W             what the discretizer of a window that events delimit knows
+    kept/W               slices of the open instances of such windows
+    waiting/W/N          events for them that the watermark has not passed, batch by batch
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from weft.engines.local.chunks import (
     flow_chunk,
     keys_chunk,
     name_of_base,
-    name_of_window,
     read_keys,
     rows_chunk,
     values_chunk,
@@ -35,9 +35,10 @@ from weft.engines.local.flows import Flow, merged, runs_of_equals
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from weft.engines.local.delimited import Delimited, EventRows
+    from weft.engines.local.delimited import Delimited
     from weft.engines.local.keys import ColumnCodes, KeyCodes
     from weft.engines.local.operator import ScopeOperator
+    from weft.engines.local.rows import EventRows
     from weft.kernels.partials import Int64s
     from weft.plan import Node
 
@@ -92,12 +93,11 @@ class Journal:
         ends = np.cumsum(sizes, axis=0) if blobs else sizes
         journal.key_marks = [tuple(row) for row in (ends - sizes).tolist()]
         journal.keys_known = tuple(ends[-1].tolist()) if blobs else ()
-        for one in operator.delimited.values():
-            window = name_of_window(one.window, one.partials)
-            waiting = sorted(name for name in chunks if name.startswith(f"waiting/{window}/"))
-            journal.events.update(zip(waiting, one.waiting, strict=True))
-            if one.kept is not None:
-                journal.events[f"kept/{window}"] = one.kept
+        for store in operator.delimited:
+            waiting = sorted(name for name in chunks if name.startswith(f"waiting/{store.name}/"))
+            journal.events.update(zip(waiting, store.waiting, strict=True))
+            if store.kept is not None:
+                journal.events[f"kept/{store.name}"] = store.kept
             numbers = [int(name.rpartition("/")[2]) + 1 for name in waiting]
             journal.batches = max(journal.batches, *numbers, 0)
         return journal
@@ -128,8 +128,8 @@ class Journal:
         had = _starts_by_base(self.names)
         for node in operator.plan.bases:
             written |= self._slices(node, operator.runs.get(node, []), had, live)
-        for one in operator.delimited.values():
-            written |= self._events(one, live)
+        for store in operator.delimited:
+            written |= self._events(store, live)
         removed = tuple(sorted(self.names - live))
         self.events = {name: rows for name, rows in self.events.items() if name in live}
         self.names, self.complete = live, True
@@ -139,9 +139,9 @@ class Journal:
     def _small(self, operator: ScopeOperator) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the chunks of JSON values: counters, and what discretizers know."""
         yield "counters", operator.counters()
-        for one in operator.delimited.values():
-            name = name_of_window(one.window, one.partials)
-            yield f"window/{name}", one.discretizer.snapshot()
+        for store in operator.delimited:
+            for one in store.members.values():
+                yield f"window/{one.name}", one.discretizer.snapshot()
 
     def _values(self, operator: ScopeOperator, live: set[str]) -> Chunks:
         written: Chunks = {}
@@ -198,23 +198,22 @@ class Journal:
         live.update(written)
         return written
 
-    def _events(self, one: Delimited, live: set[str]) -> Chunks:
+    def _events(self, store: Delimited, live: set[str]) -> Chunks:
         """Write the events that the host does not have; rows are never changed, only replaced."""
-        window = name_of_window(one.window, one.partials)
         named = {id(rows): name for name, rows in self.events.items()}
-        written: Chunks = {}
-        parts: list[tuple[str, Any]] = [("", one.kept)] if one.kept is not None else []
-        parts += [("waiting", rows) for rows in one.waiting]
-        for kind, rows in parts:
-            name = f"kept/{window}" if not kind else named.get(id(rows))
+        parts: dict[str, EventRows] = {}
+        if store.kept is not None:
+            parts[f"kept/{store.name}"] = store.kept
+        for rows in store.waiting:
+            name = named.get(id(rows))
             if name is None:
-                name = f"waiting/{window}/{self.batches:08}"
+                name = f"waiting/{store.name}/{self.batches:08}"
                 self.batches += 1
-            if self.events.get(name) is not rows:
-                written[name] = rows_chunk(rows)
-                self.events[name] = rows
-            live.add(name)
-        return written
+            parts[name] = rows
+        changed = {name: rows for name, rows in parts.items() if self.events.get(name) is not rows}
+        self.events |= parts
+        live.update(parts)
+        return {name: rows_chunk(rows) for name, rows in changed.items()}
 
 
 def _starts_by_base(names: set[str]) -> dict[str, list[int]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft.engines.local.delimited import Delimited, stores_of
 from weft.engines.local.flows import Flow
 from weft.engines.local.lateness import first_start
 from weft.engines.local.stream import SourceStream
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Mapping
 
-    from weft.engines.local.delimited import Delimited
+    from weft.engines.local.delimited import Member, Rolls
     from weft.engines.local.emitting import Emitted
     from weft.engines.local.operator import ScopeOperator
     from weft.plan import Emit, Node, Plan
+    from weft.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,7 @@ def take_over(
         new.journal = None if old.journal is None else old.journal.outdated()
     for node in new.plan.bases:
         _take_slices(new, node, old, since_us)
-    for rolls, one in new.delimited.items():
-        _take_events(one, () if old is None else tuple(old.delimited.values()), since_us)
-        new.delimited[rolls] = one
+    new.delimited = _stores(new, old, since_us)
     known = set() if old is None else {(emit.query, emit.label) for emit in old.emits}
     for emit in new.emits:
         _complete(new, emit, old, (emit.query, emit.label) in known)
@@ -134,15 +134,51 @@ def _take_slices(
         ]
 
 
-def _take_events(one: Delimited, others: tuple[Delimited, ...], since_us: int | None) -> None:
-    for other in others:
-        if other.window == one.window and set(other.partials) >= set(one.partials):
-            one.discretizer, one.since_us = other.discretizer, other.since_us
-            one.waiting = [rows.only(one.partials) for rows in other.waiting]
-            one.kept = None if other.kept is None else other.kept.only(one.partials)
-            return
+def _stores(new: ScopeOperator, old: ScopeOperator | None, since_us: int | None) -> list[Delimited]:
+    """Keep windows with the events they share, let others join them, and start the rest."""
+    left = {rolls: one for store in new.delimited for rolls, one in store.members.items()}
+    found: list[Delimited] = []
+    for store in [] if old is None else old.delimited:
+        before = {one.window: one for one in store.members.values()}
+        able = {r: one for r, one in left.items() if set(one.partials) <= set(store.partials)}
+        stays = any(one.window in before for one in able.values())
+        if stays:
+            found.append(_continued(store, able, before, since_us))
+            left = {rolls: one for rolls, one in left.items() if rolls not in able}
+    for one in left.values():
+        _start(one, since_us)
+    return found + stores_of(list(left.items()))
+
+
+def _continued(
+    store: Delimited,
+    members: dict[Rolls, Member],
+    before: Mapping[Window, Member],
+    since_us: int | None,
+) -> Delimited:
+    """Return a store that goes on for these windows, some of which may be new."""
+    # What only a window that left has is of no use to those that come.
+    made = Delimited(members, combines=store.combines)
+    renamed = {}
+    for one in members.values():
+        known = before.get(one.window)
+        if known is None:
+            _start(one, since_us)
+        else:
+            one.discretizer, one.since_us = known.discretizer, known.since_us
+            renamed[known.name] = one.name
+    made.waiting = [rows.only(made.partials, {}) for rows in store.waiting]
+    if store.kept is not None:
+        made.kept = store.kept.only(made.partials, renamed)
+        strangers = [one.name for one in members.values() if one.name not in made.kept.alive]
+        made.kept.alive.update((n, np.zeros(len(made.kept), np.bool_)) for n in strangers)
+    return made
+
+
+def _start(one: Member, since_us: int | None) -> None:
     one.since_us = since_us
-    one.discretizer.start_amid()
+    if since_us is not None:
+        one.discretizer.start_amid()
 
 
 def _complete(new: ScopeOperator, emit: Emit, old: ScopeOperator | None, known: bool) -> None:
@@ -164,8 +200,9 @@ def complete_from(operator: ScopeOperator, emit: Emit) -> int | None:
     """Return the start of the first instance that has all its events; None if all open ones do."""
     rolls = tuple(roll for roll in emit.inputs if isinstance(roll, Roll))
     window = rolls[0].window
-    if rolls in operator.delimited:
-        since = operator.delimited[rolls].since_us
+    member = next((m[rolls] for m in (s.members for s in operator.delimited) if rolls in m), None)
+    if member is not None:
+        since = member.since_us
         if since is None or not isinstance(window, SessionWindow):
             return since
         # An event not seen may belong to a session that seems to begin within a gap of it.

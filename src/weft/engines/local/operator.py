@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.engines.local.chunks import name_of_base
-from weft.engines.local.delimited import Delimited
+from weft.engines.local.chunks import name_of_base, name_of_window
+from weft.engines.local.delimited import Delimited, Member, Rolls, stores_of
 from weft.engines.local.emitting import Closing, Emitted, Types
 from weft.engines.local.events import Timed, events_of
 from weft.engines.local.flows import Flow, merged, slice_batch
@@ -30,7 +30,7 @@ from weft.plan import Roll
 from weft.window import CalendarWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from weft.engines.local.calendar import CalendarTable
     from weft.engines.local.results import Closed
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from weft.query import Keys
     from weft.window import Window
 
-Rolls = tuple[Roll, ...]  # those of one window that an emit reads together
 THREADS = min(os.cpu_count() or 1, 4)
 ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has started
 
@@ -52,7 +51,7 @@ class ScopeOperator:
     keys: Keys
     emits: tuple[Emit, ...]
     plan: TimedPlan
-    delimited: dict[Rolls, Delimited]
+    delimited: list[Delimited]
     codes: KeyCodes
     runs: dict[Node, list[Flow]] = field(default_factory=dict)
     watermark_us: int | None = None
@@ -70,14 +69,8 @@ class ScopeOperator:
         cls, scan: Scan, keys: Keys, nodes: tuple[Node, ...], emits: tuple[Emit, ...]
     ) -> ScopeOperator:
         """Prepare the nodes under the emits of one scope."""
-        read = dict.fromkeys(emit.inputs for emit in emits)
-        delimited: dict[Rolls, Delimited] = {}
-        for inputs in read:
-            rolls = tuple(roll for roll in inputs if isinstance(roll, Roll))
-            if rolls and not is_timed(rolls[0].window):
-                partials = dict.fromkeys(p for roll in rolls for p in roll.partials)
-                delimited[rolls] = Delimited(rolls[0].window, tuple(partials))
-        return cls(scan, keys, emits, TimedPlan.of(nodes, emits), delimited, KeyCodes(len(keys)))
+        stores = stores_of(members_of(emits))
+        return cls(scan, keys, emits, TimedPlan.of(nodes, emits), stores, KeyCodes(len(keys)))
 
     @classmethod
     def restored(
@@ -110,8 +103,12 @@ class ScopeOperator:
             "late": self.late,
             "events": self.events,
             "combines": self.plan.combines,
+            "stores": [
+                [[one.name, one.since_us] for one in store.members.values()]
+                for store in self.delimited
+            ],
+            "store_combines": [store.combines for store in self.delimited],
             "since_us": {name_of_base(node): us for node, us in self.since_us.items()},
-            "window_since_us": [one.since_us for one in self.delimited.values()],
             "complete_from_us": [[*who, us] for who, us in self.complete_from_us.items()],
             "late_before": self.late_before,
         }
@@ -122,8 +119,17 @@ class ScopeOperator:
         self.events, self.plan.combines = told["events"], told["combines"]
         nodes = {name_of_base(node): node for node in self.plan.bases}
         self.since_us = {nodes[name]: us for name, us in told["since_us"].items()}
-        for one, us in zip(self.delimited.values(), told["window_since_us"], strict=True):
-            one.since_us = us
+        members = {
+            one.name: (rolls, one)
+            for store in self.delimited
+            for rolls, one in store.members.items()
+        }
+        self.delimited = [
+            Delimited(dict(members[name] for name, _ in names), combines=combines)
+            for names, combines in zip(told["stores"], told["store_combines"], strict=True)
+        ]
+        for name, since_us in (pair for names in told["stores"] for pair in names):
+            members[name][1].since_us = since_us
         self.complete_from_us = {(query, name): us for query, name, us in told["complete_from_us"]}
         self.late_before = told["late_before"]
 
@@ -131,12 +137,18 @@ class ScopeOperator:
     def nbytes(self) -> int:
         """The memory of slices and events held."""
         slices = sum(flow.nbytes for flows in self.runs.values() for flow in flows)
-        return slices + sum(one.nbytes for one in self.delimited.values())
+        return slices + sum(store.nbytes for store in self.delimited)
+
+    @property
+    def combines(self) -> int:
+        """How many partials were combined with another."""
+        return self.plan.combines + sum(store.combines for store in self.delimited)
 
     @property
     def open_slices(self) -> int:
         """The number of (key, slice) rows held, those not yet merged counted each."""
-        return sum(len(flow) for flows in self.runs.values() for flow in flows)
+        slices = sum(len(flow) for flows in self.runs.values() for flow in flows)
+        return slices + sum(len(store.kept or ()) for store in self.delimited)
 
     def process(self, timed: Timed) -> None:
         """Take a batch; an error leaves the state as it was."""
@@ -151,14 +163,13 @@ class ScopeOperator:
                 node: slice_batch(events, base.slices, tuple(base.partials), threads)
                 for node, base in self.plan.bases.items()
             }
-            rows = {rolls: one.rows_of(events) for rolls, one in self.delimited.items()}
+            rows = [store.rows_of(events) for store in self.delimited]
             for node, flow in sliced.items():
                 self.runs.setdefault(node, []).append(flow)
                 if self.journal is not None:
                     self.journal.touch(node, flow.starts_us)
-            for rolls, part in rows.items():
-                if len(part):
-                    self.delimited[rolls].waiting.append(part)
+            for store, part in zip(self.delimited, rows, strict=True):
+                store.waiting.append(part)
             self.events += len(events)
         self.late += dropped
 
@@ -166,7 +177,7 @@ class ScopeOperator:
         """Return the operator as it is now, to go back to; columns are shared, never changed."""
         kept = copy.copy(self)
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
-        kept.delimited = {rolls: one.saved() for rolls, one in self.delimited.items()}
+        kept.delimited = [store.saved() for store in self.delimited]
         kept.plan, kept.since_us = copy.copy(self.plan), dict(self.since_us)
         kept.journal = None if self.journal is None else self.journal.saved()
         return kept
@@ -194,7 +205,9 @@ class ScopeOperator:
         from_us = self.watermark_us
         if from_us is not None and to_us is not None and to_us <= from_us:
             return []
-        delimited = {rolls: one.advance(to_us) for rolls, one in self.delimited.items()}
+        delimited = {
+            rolls: flow for store in self.delimited for rolls, flow in store.advance(to_us).items()
+        }
         kept = {node: merged(runs) for node, runs in self.runs.items()}
         self.runs = {node: [flow] for node, flow in kept.items()}
         closing = Closing(self.plan, kept, delimited, from_us, to_us, self.complete_from_us)
@@ -231,3 +244,17 @@ class ScopeOperator:
             return flow
         self.thinned_us = {**self.thinned_us, node: before_us}
         return flow.with_latest_only(before_us)
+
+
+def members_of(emits: Sequence[Emit]) -> list[tuple[Rolls, Member]]:
+    """List the windows that events delimit, each with the partials that its Rolls have."""
+    found: dict[Rolls, Member] = {}
+    for emit in emits:
+        rolls = tuple(roll for roll in emit.inputs if isinstance(roll, Roll))
+        if rolls and rolls not in found and not is_timed(rolls[0].window):
+            window, partials = (
+                rolls[0].window,
+                tuple(dict.fromkeys(p for r in rolls for p in r.partials)),
+            )
+            found[rolls] = Member(name_of_window(window, partials), window, partials)
+    return list(found.items())

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from weft.engines.local.chunks import (
     name_of_base,
-    name_of_window,
     read_flow,
     read_keys,
     read_rows,
@@ -35,7 +34,8 @@ def restore(operator: ScopeOperator, chunks: Mapping[str, bytes]) -> None:
         width = operator.codes.width
         operator.codes.columns, operator.codes.pairs = codes[:width], codes[width:]
     nodes = {name_of_base(node): node for node in operator.plan.bases}
-    windows = {name_of_window(one.window, one.partials): one for one in operator.delimited.values()}
+    stores = {store.name: store for store in operator.delimited}
+    windows = {one.name: one for store in operator.delimited for one in store.members.values()}
     runs: dict[str, list[Flow]] = {}
     for name in sorted(chunks):
         kind, _, rest = name.partition("/")
@@ -46,7 +46,7 @@ def restore(operator: ScopeOperator, chunks: Mapping[str, bytes]) -> None:
         elif kind == "window":
             windows[owner].discretizer.restore(read_values(chunks[name]))
         elif kind == "kept":
-            windows[owner].kept = read_rows(chunks[name], windows[owner].partials)
+            stores[owner].kept = read_rows(chunks[name], stores[owner].partials)
         elif kind == "waiting":
-            windows[owner].waiting.append(read_rows(chunks[name], windows[owner].partials))
+            stores[owner].waiting.append(read_rows(chunks[name], stores[owner].partials))
     operator.runs = {nodes[owner]: [merged(flows)] for owner, flows in runs.items()}

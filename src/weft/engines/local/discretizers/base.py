@@ -20,12 +20,18 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedEvents:
-    """Events behind the watermark, by (key, time, arrival): those kept, and those that are new."""
+    """Rows behind the watermark, by (key, time, arrival): slices that were kept, and new events.
+
+    A slice stands for events of its key without any between; a begin of an open instance is the
+    first event of a slice.
+    """
 
     keys: npt.NDArray[np.integer]
-    times_us: Int64s
-    marks: dict[str, Array]  # what the discretizer asked to be told of every event
-    new: Bools  # False for events that were kept from an earlier time
+    times_us: Int64s  # of the first event
+    lasts_us: Int64s  # of the last one
+    sizes: Int64s  # how many events
+    marks: dict[str, Array]  # what the discretizer asked to be told, of the first event
+    new: Bools  # False for slices that were kept from an earlier time
 
     def runs(self) -> tuple[Int64s, Int64s]:
         """Return where the events of each key begin and end."""
@@ -33,13 +39,14 @@ class SortedEvents:
 
 
 class Found(NamedTuple):
-    """Instances that closed, as positions `[first, stop)`, and which events to keep."""
+    """Instances that closed, as rows `[first, stop)`; the rows to keep, and where to cut them."""
 
     first: Int64s
     stop: Int64s
     starts_us: Int64s
     ends_us: Int64s
-    keep: Bools
+    keep: Bools  # of open instances: the last rows of a key
+    cut: Bools  # where open instances begin
 
 
 class Discretizer(Protocol):
@@ -69,10 +76,21 @@ class Discretizer(Protocol):
         ...
 
 
-def spanning(events: SortedEvents, first: Int64s, stop: Int64s, keep: Bools) -> Found:
+def spanning(events: SortedEvents, first: Int64s, stop: Int64s, keep: Bools, cut: Bools) -> Found:
     """Give instances the bounds of their events: to one microsecond after the last."""
-    times = events.times_us
-    return Found(first, stop, times[first], times[stop - 1] + 1, keep)
+    return Found(
+        first, stop, events.times_us[first], events.lasts_us[stop - 1] + 1, keep, keep & cut
+    )
+
+
+def ordinals_of_events(events: SortedEvents) -> Int64s:
+    """Number the events of all rows; return the number of each row's first, and the end.
+
+    >>> one = np.array([0, 0])
+    >>> ordinals_of_events(SortedEvents(one, one, one, np.array([3, 1]), {}, one > 0)).tolist()
+    [0, 3, 4]
+    """
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(events.sizes)])
 
 
 def grown(values: Int64s, size: int, fill: int = 0) -> Int64s:

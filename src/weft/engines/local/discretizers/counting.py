@@ -12,6 +12,7 @@ from weft.engines.local.discretizers.base import (
     Int64s,
     SortedEvents,
     grown,
+    ordinals_of_events,
     places,
     spanning,
 )
@@ -39,14 +40,17 @@ class Counting:
         starts, ends = events.runs()
         owners = events.keys[starts].astype(np.int64)
         skip = grown(self.skip, int(owners[-1]) + 1 if owners.size else 0)
-        waiting = skip[owners]
-        full = np.maximum((ends - starts - waiting - rows) // every + 1, 0)
-        first = np.repeat(starts + waiting, full) + places(full) * every
-        following = starts + waiting + full * every
-        keep = np.arange(events.keys.size) >= np.repeat(following, ends - starts)
-        skip[owners] = np.maximum(following - ends, 0)
+        ordinals = ordinals_of_events(events)
+        begin, end = ordinals[starts] + skip[owners], ordinals[ends]
+        full = np.maximum((end - begin - rows) // every + 1, 0)
+        first = np.repeat(begin, full) + places(full) * every
+        following = begin + full * every
+        after = ordinals[:-1] - np.repeat(following, ends - starts)
+        skip[owners] = np.maximum(following - end, 0)
         self.skip = skip
-        return spanning(events, first, first + rows, keep)
+        # Every begin and every end is the first event of a row.
+        bounds = (np.searchsorted(ordinals, first), np.searchsorted(ordinals, first + rows))
+        return spanning(events, *bounds, after >= 0, after % every == 0)
 
     def start_amid(self) -> None:
         """Counting starts with the first event shown."""

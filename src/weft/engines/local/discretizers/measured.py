@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weft.engines.local.discretizers.base import Bools, Found, Int64s, SortedEvents, grown, spanning
+from weft.engines.local.discretizers.base import Found, Int64s, SortedEvents, grown, spanning
 from weft.errors import DataError
 from weft.kernels.arrow_columns import column_of
 from weft.kernels.parallel import unlocked
@@ -32,6 +32,10 @@ class Measured:
     last: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
     amid: bool = False  # the instances of a key's first event may have had others before
 
+    @property
+    def _mark(self) -> str:
+        return f"measure {self.window.column}"
+
     def marks(self, events: Timed) -> dict[str, Array]:
         """Read the measure; NULL is an error, as the order of events would be unknown."""
         values = events.argument(self.window.column)
@@ -44,17 +48,17 @@ class Measured:
                 f"{self.window.column} is of type {values.type}, which measures nothing",
                 hint="measure by a column of numbers",
             )
-        return {"value": values}
+        return {self._mark: values}
 
     def find(self, events: SortedEvents, watermark_us: int | None) -> Found:
         """Return the instances that the measure has passed; without a watermark, all."""
-        values = column_of(events.marks["value"]).values
+        values = column_of(events.marks[self._mark]).values
         starts, ends = events.runs()
         owners = events.keys[starts].astype(np.int64)
         size = int(owners[-1]) + 1 if owners.size else 0
         following = grown(self.following, size, _FIRST)
         last = np.concatenate([self.last, np.full(max(size - self.last.size, 0), -np.inf)])
-        self._check(values, starts, events.new[starts], last[owners])
+        self._check(values, events, last)
         lows, highs = ordinals(values, self.window.range_units, self.window.slide_units)
         if self.amid:
             unknown = following[owners] == _FIRST
@@ -63,26 +67,26 @@ class Measured:
         bounds = np.full(starts.size, 2**62) if watermark_us is None else lows[ends - 1]
         first, stop = _instances(starts, ends, lows, highs, following[owners], bounds)
         following[owners] = np.maximum(following[owners], lows[ends - 1])
-        last[owners] = values[ends - 1]
+        last[owners] = np.maximum(last[owners], values[ends - 1])
         keep = highs >= np.repeat(bounds, ends - starts)
         self.following, self.last = following, last
-        return spanning(events, first, stop, keep)
+        begins = np.ones(highs.size, np.bool_)
+        begins[1:] = (highs[1:] != highs[:-1]) | (events.keys[1:] != events.keys[:-1])
+        return spanning(events, first, stop, keep, begins)
 
     def _check(
-        self,
-        values: npt.NDArray[Any],
-        starts: Int64s,
-        fresh: Bools,
-        last: npt.NDArray[np.float64],
+        self, values: npt.NDArray[Any], events: SortedEvents, last: npt.NDArray[np.float64]
     ) -> None:
-        """Refuse a value below the one before, which for a key's first event is that kept here."""
+        """Refuse a value below the one before, which for a key's first new event is kept here."""
+        continues = np.zeros(values.size, np.bool_)
+        continues[1:] = events.new[:-1] & (events.keys[1:] == events.keys[:-1])
+        known = last[events.keys]
         falls = np.zeros(values.size, np.bool_)
-        falls[1:] = ~(values[1:] >= values[:-1])
-        falls[starts] = fresh & ~(values[starts] >= last)
+        falls[1:] = continues[1:] & ~(values[1:] >= values[:-1])
+        falls |= events.new & ~continues & ~(values >= known)
         if falls.any():
             at = int(np.flatnonzero(falls)[0])
-            run = int(np.searchsorted(starts, at, side="right")) - 1
-            before = last[run] if at == starts[run] else values[at - 1]
+            before = values[at - 1] if continues[at] else known[at]
             raise self._falls(before.item(), values[at].item())
 
     def _falls(self, before: Any, value: Any) -> DataError:

@@ -24,6 +24,10 @@ class Punctuated:
 
     window: PunctuatedWindow
 
+    @property
+    def _mark(self) -> str:
+        return f"holds {self.window.predicate}"
+
     def marks(self, events: Timed) -> dict[str, Array]:
         """Evaluate the predicate; NULL does not hold."""
         holds = events.argument(self.window.predicate)
@@ -34,11 +38,11 @@ class Punctuated:
                 f"the predicate {self.window.predicate} is not true or false",
                 hint="compare it with a value",
             )
-        return {"begins": pc.fill_null(holds, False)}
+        return {self._mark: pc.fill_null(holds, False)}
 
     def find(self, events: SortedEvents, watermark_us: int | None) -> Found:
         """Return the windows whose successor has begun; without a watermark, all."""
-        begins = events.marks["begins"].to_numpy(zero_copy_only=False)
+        begins = events.marks[self._mark].to_numpy(zero_copy_only=False)
         starts, ends = events.runs()
         first = np.flatnonzero(begins)
         own = np.searchsorted(starts, first, side="right") - 1
@@ -50,7 +54,7 @@ class Punctuated:
         opened = np.full(starts.size, events.keys.size, np.int64)
         opened[own[~closed]] = first[~closed]
         keep = np.arange(events.keys.size) >= np.repeat(opened, ends - starts)
-        return spanning(events, first[closed], stop[closed], keep)
+        return spanning(events, first[closed], stop[closed], keep, begins)
 
     def start_amid(self) -> None:
         """A window that begins from now on has all its events."""

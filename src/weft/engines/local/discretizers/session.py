@@ -31,16 +31,16 @@ class Sessions:
 
     def find(self, events: SortedEvents, watermark_us: int | None) -> Found:
         """Return the sessions that no event can join any more."""
-        keys, times = events.keys, events.times_us
+        keys, times, lasts = events.keys, events.times_us, events.lasts_us
         cut = np.ones(keys.size, np.bool_)
-        cut[1:] = (keys[1:] != keys[:-1]) | (times[1:] - times[:-1] > self.window.gap_us)
+        cut[1:] = (keys[1:] != keys[:-1]) | (times[1:] - lasts[:-1] > self.window.gap_us)
         first = np.flatnonzero(cut)
         stop = np.append(first[1:], keys.size) if keys.size else first
-        ends = times[stop - 1] + self.window.gap_us
+        ends = lasts[stop - 1] + self.window.gap_us
         closed = np.ones(first.size, np.bool_) if watermark_us is None else ends < watermark_us
         keep = np.repeat(~closed, stop - first)
         first, stop = first[closed], stop[closed]
-        return Found(first, stop, times[first], ends[closed], keep)
+        return Found(first, stop, times[first], ends[closed], keep, keep & cut)
 
     def start_amid(self) -> None:
         """Sessions that begin a gap later have all their events."""

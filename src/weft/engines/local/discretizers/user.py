@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from weft.engines.local.discretizers.base import Found, Int64s, SortedEvents, spanning
+from weft.engines.local.discretizers.base import (
+    Found,
+    Int64s,
+    SortedEvents,
+    ordinals_of_events,
+    spanning,
+)
 from weft.errors import QueryError
 from weft.window import UserWindow
 
@@ -17,15 +23,18 @@ if TYPE_CHECKING:
     from weft.engines.local.events import Timed
 
 
+_EVENT = "event "  # marks of other windows are beside those of whole events
+
+
 class OpenWindows(NamedTuple):
-    """What is kept of a key: the user's state, and where open windows began among kept events."""
+    """What is kept of a key: the user's state, and at which of the events kept windows began."""
 
     state: dict[str, Any]
     begun: list[int]
 
 
 class Discretized(NamedTuple):
-    """One key's answer, positions relative to its first event."""
+    """One key's answer, rows relative to its first."""
 
     first: Int64s
     stop: Int64s
@@ -41,19 +50,22 @@ class UserDefined:
 
     def marks(self, events: Timed) -> dict[str, Array]:
         """A user-defined window may look at every column."""
-        return dict(events.frame.columns)
+        return {f"{_EVENT}{name}": column for name, column in events.frame.columns.items()}
 
     def find(self, events: SortedEvents, watermark_us: int | None) -> Found:
         """Return the windows that ended; without a watermark, all."""
         opened = dict(self.open)
         starts, ends = events.runs()
-        keep = np.zeros(events.keys.size, np.bool_)
+        ordinals = ordinals_of_events(events)
+        keep, cut = (np.zeros(events.keys.size, np.bool_) for _ in range(2))
         firsts, stops = [], []
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             key = int(events.keys[start])
             known = opened.get(key) or OpenWindows({}, [])
             state = copy.deepcopy(known.state)
-            found = self._discretize(events, start, end, state, known.begun)
+            own = ordinals[start : end + 1] - ordinals[start]
+            # A begin is the first event of a row.
+            found = self._discretize(events, start, end, state, np.searchsorted(own, known.begun))
             firsts.append(found.first + start)
             stops.append(found.stop + start)
             if watermark_us is None:
@@ -62,30 +74,32 @@ class UserDefined:
                 continue
             kept_from = int(found.begun[0]) if found.begun.size else end - start
             keep[start + kept_from : end] = True
-            opened[key] = OpenWindows(state, (found.begun - kept_from).tolist())
+            cut[start + found.begun] = True
+            opened[key] = OpenWindows(state, (own[found.begun] - own[kept_from]).tolist())
         self.open = opened
         nothing = [np.empty(0, np.int64)]
         first, stop = np.concatenate(firsts or nothing), np.concatenate(stops or nothing)
-        return spanning(events, first, stop, keep)
+        return spanning(events, first, stop, keep, cut)
 
     def _discretize(
-        self, events: SortedEvents, start: int, end: int, state: dict[str, Any], begun: list[int]
+        self, events: SortedEvents, start: int, end: int, state: dict[str, Any], begun: Int64s
     ) -> Discretized:
         new = start + int(np.argmax(events.new[start:end])) if events.new[start:end].any() else end
         plain = type(self.window).discretize is UserWindow.discretize
         columns = {
-            name: array[new:end].to_pylist()
+            name.removeprefix(_EVENT): array[new:end].to_pylist()
             if plain
             else array[new:end].to_numpy(zero_copy_only=False)
             for name, array in events.marks.items()
+            if name.startswith(_EVENT)
         }
         if new == end:
             nothing = np.empty(0, np.int64)
-            return Discretized(nothing, nothing, np.array(begun, np.int64))
+            return Discretized(nothing, nothing, begun)
         begins, ends = (np.asarray(c, np.int64) for c in self.window.discretize(columns, state))
-        self._check(begins, ends, len(begun))
+        self._check(begins, ends, begun.size)
         positions = np.arange(new - start, end - start)
-        starts = np.concatenate([np.array(begun, np.int64), np.repeat(positions, begins)])
+        starts = np.concatenate([begun, np.repeat(positions, begins)])
         stops = np.repeat(positions, ends)
         return Discretized(starts[: stops.size], stops, starts[stops.size :])
 
