@@ -45,7 +45,7 @@ EVENTS = {
     _SPARK_COLUMNAR: 1_000_000,
 }
 _STREAM_SECONDS = 1200.0  # many instances of the longest window, whatever the number of events
-_ROUNDS = 3
+_ROUNDS = 2
 # What is planned for, and the strategy that is forced, to measure a set of coefficients.
 _FORCED = {"spark": ("spark", NATIVE), _SPARK_COLUMNAR: ("spark", COLUMNAR)}
 _COSTS = tuple(f.name for f in fields(Coefficients) if f.name.endswith("_ns"))
@@ -140,7 +140,7 @@ def _probes(engine: str, events: int, progress: Callable[[str], None]) -> Iterat
 
     family, strategy = _FORCED.get(engine, (engine, None))
     rate = events / _STREAM_SECONDS
-    for devices in (1, 100, 2000):
+    for devices in (10, 1000):
         table = sensors(events, 7, devices=devices, rate=rate)
         known = Statistics(rate=rate, keys=devices)
         source = _on_engine(family, table)

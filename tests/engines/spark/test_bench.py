@@ -10,6 +10,8 @@ import pytest
 from weft.bench.frame import Case, Contender, Race
 from weft.bench.race import run_entry
 from weft.bench.registry import entries
+from weft.bench.suite import spark_plans
+from weft.bench.suite.planners_factor import Setup
 from weft.bench.suite.spark_runs import run_shared, run_stock, same_answers
 
 pytestmark = pytest.mark.spark
@@ -52,6 +54,32 @@ def test_a_run_that_loses_rows_is_caught() -> None:
     outcome = run_entry(replace(race, contenders=contenders, bars=()), quick=True)
     assert outcome.status == "wrong"
     assert outcome.notes[0].startswith("weft, ")
+
+
+@pytest.mark.soak
+def test_boosts_and_the_order_of_costs_come_from_the_same_runs() -> None:
+    boosts, order = (run_entry(entry, quick=True) for entry in spark_plans.ENTRIES)
+    assert (boosts.status, order.status) == ("ok", "ok"), boosts.notes
+    assert [row["setup"] for row in boosts.rows] == ["R-5-tumbling", "S-5-hopping"]
+    assert {row["plans of"]: row["plans"] for row in order.rows} == {
+        "all": 6,
+        "tumbling": 3,
+        "hopping": 3,
+    }
+
+
+def test_a_plan_without_factor_windows_has_none() -> None:
+    from weft.plan.render_words import factor_windows
+    from weft.planners import factor
+
+    inputs = spark_plans._inputs(Setup.of("S-5-tumbling"), 0, EVENTS)
+    with_factors, without = (
+        spark_plans._plan(inputs, propose, "factor")
+        for propose in (factor.propose, factor.propose_without_factors)
+    )
+    assert factor_windows(with_factors.nodes)
+    assert not factor_windows(without.nodes)
+    assert with_factors.cost < without.cost
 
 
 def test_answers_are_compared_to_the_last_digits_only() -> None:

@@ -16,10 +16,10 @@ from weft.bench.frame import Column, Entry, Limit, Row, Sheet, Table
 from weft.bench.suite.planners_factor import REAL, SYNTHETIC, Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from weft.bench.frame import Runner
-    from weft.bench.suite.spark_runs import Inputs
+    from weft.bench.suite.spark_runs import Answer, Inputs
     from weft.plan import Plan
     from weft.planners.base import Planner
 
@@ -120,9 +120,8 @@ def _runs(quick: bool) -> Runs:
     return Runs(tuple(timed), tuple(wrong))
 
 
-def _least(
-    runner: Callable[[], dict[str, dict[str, object]]], rounds: int
-) -> tuple[float, dict[str, dict[str, object]]]:
+def _least(runner: Runner, rounds: int) -> tuple[float, Answer]:
+    """Return the shortest time of some runs, and the last answer."""
     least, answer = float("inf"), {}
     for _ in range(rounds):
         start = perf_counter()
@@ -161,24 +160,19 @@ def _boost_sheet(quick: bool) -> Sheet:
 
 
 def _order_sheet(quick: bool) -> Sheet:
-    from scipy.stats import spearmanr
-
     runs = _runs(quick)
     kinds = {"all": runs.timed} | {
         kind: tuple(t for t in runs.timed if t.setup.endswith(kind))
         for kind in ("tumbling", "hopping")
     }
-    rows = tuple(
-        {
-            "plans of": kind,
-            "plans": len(timed),
-            "rank correlation": float(
-                spearmanr([t.cost for t in timed], [t.seconds for t in timed]).statistic
-            ),
-        }
-        for kind, timed in kinds.items()
-    )
-    return Sheet(rows, runs.wrong)
+    return Sheet(tuple(_order_row(kind, timed) for kind, timed in kinds.items()), runs.wrong)
+
+
+def _order_row(kind: str, timed: Sequence[Timed]) -> Row:
+    from scipy.stats import spearmanr
+
+    order = spearmanr([t.cost for t in timed], [t.seconds for t in timed])
+    return {"plans of": kind, "plans": len(timed), "rank correlation": float(order.statistic)}
 
 
 BOOSTS = Table(
