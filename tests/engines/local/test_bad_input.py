@@ -98,6 +98,70 @@ def test_a_bad_batch_is_refused_and_leaves_the_session_as_it_was(bad, message) -
     assert streams[0].finish().equals(streams[1].finish())
 
 
+ALL_KINDS = {
+    "hop": weft.hopping(20, 5),
+    "month": weft.calendar("month", "Europe/Berlin"),
+    "cum": weft.cumulating(20, 5),
+    "gap": weft.session(6),
+    "rows": weft.counting(3, 2),
+    "flag": weft.punctuated("6 / x > 1"),
+    "km": weft.measured("km", 4, 2),
+}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        batch(30, x=[1], km=[30]),
+        batch(30, x=[0], km=[30], k=["new"]),
+        batch(30, 40, x=[1, 1], km=[2, 40], k=["a", "a"]),
+        batch(30, x=[1], km=pa.array([None], pa.int64()), k=["a"]),
+        batch(30, x=["one"], km=[30], k=["a"]),
+    ],
+)
+def test_after_an_error_the_state_is_what_it_was_whatever_the_windows(bad) -> None:
+    aggs = {"v": weft.agg.sum("6 / x"), "d": weft.agg.count_distinct("x")}
+    stream = session(ALL_KINDS, aggs=aggs, keys=["k"])
+    stream.push("s", batch(1, 12, x=[1, 2], km=[1, 12], k=["a", "b"]))
+    stream.push("s", batch(22, x=[3], km=[22], k=["a"]))
+    before = stream.snapshot()
+    with pytest.raises(weft.DataError):
+        stream.push("s", bad)
+    assert stream.snapshot() == before
+
+
+class Moody(weft.UserWindow):
+    """Begins at every event, ends at the next, and dislikes negative numbers."""
+
+    def begins(self, event, state):
+        if event["x"] < 0:
+            raise ValueError("negative")
+        state.setdefault("times", []).append(event["ts"])
+        return 1
+
+    def ends(self, event, state):
+        return min(len(state.get("times", [])), 1)
+
+
+def test_an_error_of_a_users_window_leaves_the_session_as_it_was() -> None:
+    stream = session({"u": Moody()})
+    stream.push("s", batch(1, 2, 3, x=[1, 2, 3]))
+    before = stream.metrics.state_bytes
+    with pytest.raises(ValueError, match="negative"):
+        stream.push("s", batch(4, 5, x=[-1, 1]))
+    assert stream.metrics.state_bytes == before
+    assert stream.push("s", batch(4, 5, x=[4, 5]))["n"].to_pylist() == [1, 1]
+    assert stream.finish()["n"].to_pylist() == [1, 1]
+
+
+def test_a_user_defined_window_sees_unsorted_events_in_the_order_of_time() -> None:
+    stream = session({"u": Moody()}, delay=100)
+    for at in (5, 3, 9, 1):
+        stream.push("s", batch(at, x=[at]))
+    found = stream.finish()
+    assert found["window_start"].cast(pa.int64()).to_pylist() == [1, 3, 5, 9]
+
+
 def test_a_session_whose_first_batch_was_refused_takes_another_schema() -> None:
     stream = session({"10": weft.tumbling(10)}, aggs={"v": weft.agg.sum("6 / x")})
     with pytest.raises(weft.DataError, match="division by zero"):
@@ -172,6 +236,25 @@ def test_infinite_values_are_values() -> None:
             weft.run(workload, {"s": table}, e).to_pylist() for e in ("local", "reference")
         )
         assert repr(got) == repr(wanted)
+
+
+def test_nan_is_a_value_and_the_largest_one() -> None:
+    aggs = {"hi": weft.agg.max("x"), "lo": weft.agg.min("x"), "d": weft.agg.count_distinct("x")}
+    stream = session({"w": weft.tumbling(10)}, aggs=aggs)
+    stream.push("s", batch(1, x=[float("nan")]))
+    stream.push("s", batch(2, 3, x=[1.0, float("nan")]))
+    (row,) = stream.finish().to_pylist()
+    assert (repr(row["hi"]), row["lo"], row["d"]) == ("nan", 1.0, 2)
+
+
+def test_a_million_keys_in_one_batch_are_a_million_rows() -> None:
+    count = 1_000_000
+    stream = session({"w": weft.tumbling(10)}, keys=["k"])
+    stream.push("s", pa.table({"ts": pa.repeat(1, count), "k": pa.array(range(count))}))
+    assert stream.metrics.open_slices == count
+    found = stream.finish()
+    assert found.num_rows == count
+    assert found["n"].to_numpy().sum() == count
 
 
 @pytest.mark.parametrize(

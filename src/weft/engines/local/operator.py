@@ -179,6 +179,9 @@ class ScopeOperator:
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
         kept.delimited = [store.saved() for store in self.delimited]
         kept.plan, kept.since_us = copy.copy(self.plan), dict(self.since_us)
+        kept.codes = copy.copy(self.codes)
+        kept.codes.columns = [copy.copy(codes) for codes in self.codes.columns]
+        kept.codes.pairs = [copy.copy(codes) for codes in self.codes.pairs]
         kept.journal = None if self.journal is None else self.journal.saved()
         return kept
 
