@@ -135,7 +135,10 @@ class Delimited:
         """Order rows by (key, time, arrival); tell which are new, and which were whose before."""
         rows = joined(parts)
         known = 0 if self.kept is None else len(self.kept)
-        order = np.lexsort((rows.times_us, rows.keys))
+        fresh = np.lexsort((rows.times_us[known:], rows.keys[known:])) + known
+        order = np.concatenate([np.arange(known), fresh])
+        # What was kept is in order and older than what is new: to merge the two is quick.
+        order = order[np.argsort(rows.keys[order], kind="stable")]
         before = {}
         for one in self.members.values():
             flags = np.zeros(len(rows), np.bool_)
