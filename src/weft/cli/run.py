@@ -110,9 +110,10 @@ def command(
         show_measures(measures)
     if verify:
         with working("running the reference engine to compare"):
-            whole = {name: result.whole for name, result in results.items()}
+            whole = [result.whole for result in results.values()]
+            rows = whole[0] if len(whole) == 1 else dict(zip(results, whole, strict=True))
             arrow = {name: to_arrow(table) for name, table in tables.items()}
-            count, differences = compare(workload, arrow, whole, "this run")
+            count, differences = compare(workload, arrow, rows, "this run")
         conclude(f"{count:,} rows on the reference engine and in this run", differences)
 
 
