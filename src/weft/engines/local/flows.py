@@ -37,6 +37,7 @@ class Flow:
     starts_us: Int64s
     ends_us: Int64s | None
     partials: Mapping[Partial, Held]
+    combined: int = 0  # rows that were combined with another to get here
 
     def __len__(self) -> int:
         return self.keys.size
@@ -51,7 +52,7 @@ class Flow:
         """Select rows."""
         ends = None if self.ends_us is None else self.ends_us[rows]
         partials = {p: held.take(rows) for p, held in self.partials.items()}
-        return Flow(self.keys[rows], self.starts_us[rows], ends, partials)
+        return Flow(self.keys[rows], self.starts_us[rows], ends, partials, self.combined)
 
     @property
     def sets(self) -> dict[Partial, Bags]:
@@ -83,7 +84,8 @@ class Flow:
     ) -> Flow:
         """Combine neighbouring rows of one key into rows with these bounds."""
         partials = {p: self.partials[p].over_ranges(starts, ends) for p in wanted}
-        return Flow(self.keys[starts], starts_us, ends_us, partials)
+        combined = combines_of(starts, ends)
+        return Flow(self.keys[starts], starts_us, ends_us, partials, combined)
 
 
 def runs_of_equals(*columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
@@ -168,11 +170,43 @@ def merged(runs: Sequence[Flow]) -> Flow:
     keys = np.concatenate([run.keys for run in runs])
     starts_us = np.concatenate([run.starts_us for run in runs])
     partials = {p: concat([run.partials[p] for run in runs]) for p in runs[0].partials}
-    order = np.lexsort((starts_us, keys))
-    both = Flow(keys, starts_us, None, partials).take(order)
+    both = Flow(keys, starts_us, None, partials).take(_order(keys, starts_us))
     starts, ends = runs_of_equals(both.keys, both.starts_us)
     if starts.size == len(both):
         return both
     combined = both.over_ranges(starts, ends, both.starts_us[starts], None, list(partials))
     settled = {p: held.settled() for p, held in combined.partials.items()}
     return Flow(combined.keys, combined.starts_us, None, settled)
+
+
+def _order(keys: Keyed, starts_us: Int64s) -> npt.NDArray[np.intp]:
+    """Order rows of sorted runs by (key, start), equal ones as they came.
+
+    As one integer where both fit: a stable sort of that is a merge of the runs, and linear.
+    """
+    first, last = extent(starts_us)
+    span = last - first + 1
+    least, greatest = extent(keys)
+    if (greatest - least + 1) * span >= 2**63:
+        return np.lexsort((starts_us, keys))
+    packed = (keys.astype(np.int64) - least) * span + (starts_us - first)
+    return np.argsort(packed, kind="stable")
+
+
+def compacted(runs: Sequence[Flow]) -> list[Flow]:
+    """Merge the newest runs as long as they are not much shorter than the ones before them.
+
+    Few runs stay, and a row is merged a logarithmic number of times until its window closes.
+
+    >>> rows = [Flow(np.array([at]), np.array([5]), None, {}) for at in range(6)]
+    >>> kept: list[Flow] = []
+    >>> for row in rows:
+    ...     kept = compacted([*kept, row])
+    >>> [len(run) for run in kept]
+    [5, 1]
+    """
+    kept = list(runs)
+    while len(kept) > 1 and len(kept[-2]) <= 2 * len(kept[-1]):
+        newest = kept.pop()
+        kept[-1] = merged([kept[-1], newest])
+    return kept

@@ -109,10 +109,25 @@ class ColumnCodes:
         _mark(values, least, used)
         distinct = np.flatnonzero(used)
         table = np.full(used.size, -1, np.int32)
-        table[distinct] = self._places(pa.array(distinct + least, pa.int64()).cast(array.type))
+        table[distinct] = self._near_places(distinct + least, array.type)
         _look_up(values, least, table, out)
         self._near = self._joined_near(least, table)
         return out
+
+    def _near_places(self, distinct: Int64s, type: pa.DataType) -> Codes:
+        """Find distinct integers by position if all values are known by it, else in the list."""
+        known = 0 if self.values is None else len(self.values)
+        if self._near is None or np.count_nonzero(self._near[1] >= 0) < known:
+            return self._places(pa.array(distinct, pa.int64()).cast(type))
+        least, table = self._near
+        near = (distinct >= least) & (distinct < least + table.size)
+        places = np.full(distinct.size, -1, np.int32)
+        places[near] = table[distinct[near] - least]
+        new = places < 0
+        places[new] = np.arange(known, known + int(new.sum()), dtype=np.int32)
+        added: Array = pa.array(distinct[new], pa.int64()).cast(type)
+        self.values = pa.concat_arrays([self.values, added])
+        return places
 
     def _joined_near(self, least: int, table: Codes) -> tuple[int, Codes]:
         """Put the codes of a batch to those known before, if they still lie close together."""

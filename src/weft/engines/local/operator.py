@@ -19,10 +19,10 @@ from weft.engines.local.chunks import name_of_base, name_of_window
 from weft.engines.local.delimited import Delimited, Member, Rolls, stores_of
 from weft.engines.local.emitting import Closing, Emitted, Types
 from weft.engines.local.events import Timed, events_of
-from weft.engines.local.flows import Flow, merged, slice_batch
+from weft.engines.local.flows import Flow, compacted, merged, slice_batch
 from weft.engines.local.journal import Journal, StateChanges
 from weft.engines.local.keys import KeyCodes
-from weft.engines.local.lateness import closed_for, oldest_open
+from weft.engines.local.lateness import closed_for, closes_between, oldest_open
 from weft.engines.local.scope import Timed as TIMED
 from weft.engines.local.scope import TimedPlan, is_timed
 from weft.engines.local.snapshot import restore
@@ -208,6 +208,10 @@ class ScopeOperator:
         from_us = self.watermark_us
         if from_us is not None and to_us is not None and to_us <= from_us:
             return []
+        if not self.delimited and not self._closes(from_us, to_us):
+            self.watermark_us = to_us
+            self.runs = {node: compacted(runs) for node, runs in self.runs.items()}
+            return []
         delimited = {
             rolls: flow for store in self.delimited for rolls, flow in store.advance(to_us).items()
         }
@@ -218,6 +222,11 @@ class ScopeOperator:
         self.watermark_us = to_us
         self._forget(to_us)
         return out
+
+    def _closes(self, from_us: int | None, to_us: int | None) -> bool:
+        """Tell whether any instance may end in `(from, to]`; without, no slice can go either."""
+        timed = (window for window in self.plan.windows if isinstance(window, TIMED))
+        return any(closes_between(window, from_us, to_us) for window in timed)
 
     def _forget(self, watermark_us: int | None) -> None:
         """Drop the slices that no open instance needs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from time import perf_counter
@@ -74,13 +73,13 @@ class SourceStream:
     @contextmanager
     def _unchanged_by_errors(self) -> Iterator[None]:
         start = perf_counter()
-        before = copy.copy(self)
-        before.scopes = {scan: [one.saved() for one in ops] for scan, ops in self.scopes.items()}
+        before = {name: getattr(self, name) for name in _FIELDS}
+        before["scopes"] = {scan: [o.saved() for o in ops] for scan, ops in self.scopes.items()}
         try:
             yield
         except BaseException:
-            for each in fields(self):
-                setattr(self, each.name, getattr(before, each.name))
+            for name, value in before.items():
+                setattr(self, name, value)
             raise
         self.seconds += perf_counter() - start
 
@@ -126,6 +125,8 @@ class SourceStream:
 
     def _check(self, schema: pa.Schema) -> None:
         assert self.schema is not None
+        if schema.equals(self.schema):
+            return
         read = {name for scan in self.scopes for name in (*scan.columns, scan.time)}
         whole = any(scan.whole_events for scan in self.scopes)
         for field_ in self.schema:
@@ -206,6 +207,9 @@ class SourceStream:
             for one in self.operators
             for emit in one.emits
         }
+
+
+_FIELDS = tuple(each.name for each in fields(SourceStream))
 
 
 def instant_of(time: Any) -> int:

@@ -1,0 +1,47 @@
+"""Codes of keys: the same value has the same code in every batch, however it is looked up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.engines.local.flows import Flow, compacted, merged
+from weft.engines.local.keys import ColumnCodes
+
+# Close together, so looked up by position; one far away, and NULL, so looked up in the list.
+values = st.integers(-60, 60) | st.just(5_000_000) | st.none()
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.lists(values, min_size=1, max_size=12), min_size=1, max_size=6))
+def test_a_value_keeps_its_code(batches: list[list[int | None]]) -> None:
+    codes, known = ColumnCodes(), {}
+    for batch in batches:
+        found = codes.encode(pa.array(batch, pa.int64()))
+        assert codes.decode(found).to_pylist() == batch
+        for value, code in zip(batch, found.tolist(), strict=True):
+            assert known.setdefault(value, code) == code
+    assert sorted(known.values()) == list(range(len(known)))
+
+
+rows = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(-(2**62), 2**62) | st.integers(0, 4)),
+    min_size=1,
+    max_size=8,
+    unique=True,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(rows, min_size=1, max_size=8))
+def test_runs_that_are_compacted_hold_the_same_slices(batches: list[list[tuple[int, int]]]) -> None:
+    runs: list[Flow] = []
+    for batch in batches:
+        keys, starts = (np.array(column) for column in zip(*sorted(batch), strict=True))
+        runs = compacted([*runs, Flow(keys, starts, None, {})])
+    assert len(runs) <= 1 + np.log2(sum(map(len, batches)))
+    whole = merged(runs)
+    found = list(zip(whole.keys.tolist(), whole.starts_us.tolist(), strict=True))
+    assert found == sorted({row for batch in batches for row in batch})
