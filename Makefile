@@ -1,6 +1,6 @@
 # Bare `make` prints what there is. Every target sets up what it needs first; see scripts/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak clean
+.PHONY: help setup demo test lint bench soak connect clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -52,6 +52,9 @@ bench: setup  ## run the benchmarks; each checks its answer
 
 soak: setup  ## run the long tests that `make test` leaves out
 	@$(WITH_SPARK) $(PYTEST) -m soak $(ARGS)
+
+connect: setup  ## run the Spark tests over Spark Connect
+	@$(WITH_SPARK) SPARK_REMOTE="local[2]" $(PYTEST) tests/engines/spark $(ARGS)
 
 clean:  ## remove .venv, caches and everything that weft wrote here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov dist build \

@@ -17,7 +17,12 @@ sys.modules["weft_cases"] = cases
 _SPEC.loader.exec_module(cases)
 
 CASES = cases.load() or [{"id": "absent"}]
-ENGINES = ["reference", "local", pytest.param("spark", marks=pytest.mark.spark)]
+ENGINES = [
+    "reference",
+    "local",
+    pytest.param("spark native", marks=pytest.mark.spark),
+    pytest.param("spark columnar", marks=pytest.mark.spark),
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -32,11 +37,14 @@ def test_case(case: dict[str, Any], engine: str) -> None:
     except cases.OutOfScope as reason:
         pytest.skip(f"out of scope: {reason}")
     table = cases.table(cases.events(case))
+    name, _, strategy = engine.partition(" ")
     try:
-        result = weft.run(weft.Workload([query]), {"events": table}, engine=engine)
-    except weft.UnsupportedError as reason:
-        if engine != "spark":
+        result = weft.run(
+            weft.Workload([query]), {"events": table}, engine=name, strategy=strategy or None
+        )
+    except weft.UnsupportedError as refused:
+        if strategy != "native":
             raise
-        pytest.skip(f"not yet: {reason.message}")
+        pytest.skip(f"native leaves it to columnar: {refused.message}")
     found = cases.problems(case, cases.result_rows(case, query, result))
     assert not found, "\n".join(found[:5])

@@ -166,9 +166,21 @@ def _as_slice(node: Slice | Roll) -> Slice:
 
 
 def native_costs(nodes: tuple[Node, ...], model: RateModel) -> tuple[float, ...]:
-    """Price nodes in Catalyst, where a Roll copies each slice to all instances that hold it."""
-    folded = tuple(_folded(node) for node in nodes)
-    return model.node_costs(folded)
+    """Price nodes in Catalyst, where a Roll copies each slice to all instances that hold it.
+
+    All nodes of one height are one aggregation there, so only the first of them is billed for it.
+    """
+    costs = list(model.node_costs(tuple(_folded(node) for node in nodes)))
+    heights: dict[Node, int] = {}
+    aggregations: set[int] = set()
+    for at, node in enumerate(nodes):
+        heights[node] = height = max((heights[below] + 1 for below in node.inputs), default=0)
+        if not isinstance(node, Slice | Roll):
+            continue
+        if height in aggregations:
+            costs[at] -= model.coefficients.operator_ns
+        aggregations.add(height)
+    return tuple(costs)
 
 
 def _folded(node: Node) -> Node:

@@ -304,6 +304,8 @@ def _verdict(name: str, tried: Sequence[_Trial], cost: float, winner: str, best:
         return "chosen"
     if all(trial.refusal for trial in tried):
         return f"no plan of its own: {'; '.join(refusals)}"
+    if math.isinf(cost):
+        return "; ".join(dict.fromkeys(t.choice.reason for t in tried if t.choice is not None))
     if best / _ROUNDING <= cost <= best * _ROUNDING:
         return "the same cost"
     if best < cost < 1.01 * best:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +152,46 @@ def test_slices_made_by_catalyst(
     assert "MapInArrow" in text
     wanted = ReferenceEngine().answer(workload, {"readings": rounded(table)})["q"]
     assert_same_rows(asked, got.toArrow(), wanted, "columnar")
+
+
+def test_global_windows_are_sliced_in_parallel(
+    spark: SparkSession, explained: Callable[[DataFrame], str]
+) -> None:
+    table = readings(5)
+    asked = query(
+        "q",
+        {"hop": weft.hopping(30, 4), "day": weft.calendar("day"), "grow": weft.cumulating(20, 5)},
+        {"m": MEAN("i"), "d": agg.count_distinct("k"), "p": agg.median("x")},
+    )
+    workload = weft.Workload([asked])
+    frame = to_spark(table, spark).repartition(3)
+    got = weft.run(workload, {"readings": frame}, strategy="columnar")
+    text = explained(got)
+    merging, slicing = (found.start() for found in re.finditer("MapInArrow", text))
+    moved = text.index("SinglePartition")
+    assert merging < moved < slicing  # plans print from the result down to the events
+    assert_same_rows(
+        asked, got.toArrow(), ReferenceEngine().answer(workload, {"readings": table})["q"]
+    )
+
+
+def test_global_windows_of_native_are_aggregated_before_anything_moves(
+    spark: SparkSession, explained: Callable[[DataFrame], str]
+) -> None:
+    frame = to_spark(readings(), spark).repartition(3)
+    windows = {"4": weft.tumbling(4), "8": weft.tumbling(8), "12/4": weft.hopping(12, 4)}
+    for strategy in ("native", "columnar"):
+        aggs = {"s": agg.sum("i")}
+        got = weft.aggregate(
+            frame,
+            time="ts",
+            windows=windows,
+            aggs=aggs,
+            strategy=strategy,
+            statistics=weft.Statistics(rate=1e8, keys=1),
+        )
+        text = explained(got)
+        assert text.rindex("partial_sum") > text.rindex("hashpartitioning(start")
 
 
 def test_queries_of_different_keys_filters_and_outputs(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ from weft import agg
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark
-from weft.plan import PICK, STAIR, Emit, Plan, Roll, Scan, Slice
+from weft.plan import PICK, STAIR, STRATEGIES, Emit, Plan, Roll, Scan, Slice
 from weft.plan.nodes import FOLD, topological
 from weft.plan.validate import validate
 from weft.planners.portfolio import PLANNERS
@@ -41,10 +41,15 @@ def rounded(table: pa.Table) -> pa.Table:
 
 
 def assert_same(
-    plan: Plan, workload: weft.Workload, table: pa.Table, spark: SparkSession, source: str
+    plan: Plan,
+    workload: weft.Workload,
+    table: pa.Table,
+    spark: SparkSession,
+    source: str,
+    strategy: str | None = None,
 ) -> None:
     wanted = ReferenceEngine().answer(workload, {source: table})
-    got = SparkEngine().run(plan, {source: to_spark(table, spark)})
+    got = SparkEngine(strategy).run(plan, {source: to_spark(table, spark)})
     for query in workload.queries:
         assert isinstance(query, weft.Query)
         assert_same_rows(query, got[query.name].toArrow(), wanted[query.name], "spark")
@@ -56,13 +61,40 @@ def assert_same(
     workload=workloads(window=periodic_windows(), most=2),
     table=events(),
     planner=st.sampled_from([*PLANNERS]),
+    strategy=st.sampled_from(STRATEGIES),
+    rate=st.sampled_from([1000.0, 1e9]),  # of few events in a slice, and of many
 )
 def test_random_periodic_workloads(
+    spark: SparkSession,
+    workload: weft.Workload,
+    table: pa.Table,
+    planner: str,
+    strategy: str,
+    rate: float,
+) -> None:
+    known = weft.Statistics(rate=rate, keys=4)
+    plan = weft.optimize(workload, planner, statistics=known, strategy=strategy)
+    note(plan.explain())
+    assert_same(plan, workload, rounded(table), spark, "events")
+
+
+def at_distinct_times(table: pa.Table) -> pa.Table:
+    """Keep one event of each instant: of equal times a table has an order, and Spark has none."""
+    times = table["ts"].cast(pa.int64()).fill_null(-(2**40)).to_numpy()
+    return table.take(np.unique(times, return_index=True)[1])
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=CHECKS)
+@given(workload=workloads(most=2), table=events(), planner=st.sampled_from(["auto", *PLANNERS]))
+def test_random_workloads_of_every_window(
     spark: SparkSession, workload: weft.Workload, table: pa.Table, planner: str
 ) -> None:
     plan = weft.optimize(workload, planner)
     note(plan.explain())
-    assert_same(plan, workload, rounded(table), spark, "events")
+    distinct = at_distinct_times(rounded(table))
+    assert_same(plan, workload, distinct, spark, "events", "columnar")
+    if not SparkEngine("native").unsupported(plan):
+        assert_same(plan, workload, distinct, spark, "events", "native")
 
 
 ROWS = 80
@@ -106,7 +138,8 @@ def test_every_aggregate_over_every_native_window(
         aggs={f"a{i}": call for i, call in enumerate(DECOMPOSABLE + HOLISTIC)},
     )
     workload = weft.Workload([query])
-    assert_same(weft.optimize(workload, planner), workload, readings(), spark, "readings")
+    plan = weft.optimize(workload, planner, strategy="native")
+    assert_same(plan, workload, readings(), spark, "readings")
 
 
 def test_queries_of_one_scope_share_their_rows(
@@ -136,7 +169,8 @@ def test_queries_of_one_scope_share_their_rows(
     assert_same_rows(workload.queries[0], fresh.toArrow(), wanted["lows"])
 
 
-def test_stairs_picks_and_slices_of_slices(spark: SparkSession) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_stairs_picks_and_slices_of_slices(spark: SparkSession, strategy: str) -> None:
     scan = Scan("readings", "ts", None, ("i",))
     inner, outer, odd = PeriodicWindow(4, 2), PeriodicWindow(12, 4), PeriodicWindow(5, 3)
     calls = (("n", agg.count()), ("s", agg.sum("i")), ("v", agg.var("i")))
@@ -166,10 +200,13 @@ def test_stairs_picks_and_slices_of_slices(spark: SparkSession) -> None:
         windows={label: roll.window for label, roll in rolls.items()},
         aggs=dict(calls),
     )
-    assert_same(plan, weft.Workload([query]), readings(3), spark, "readings")
+    assert_same(plan, weft.Workload([query]), readings(3), spark, "readings", strategy)
 
 
-def test_partials_of_one_window_that_are_computed_apart_meet_again(spark: SparkSession) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_partials_of_one_window_that_are_computed_apart_meet_again(
+    spark: SparkSession, strategy: str
+) -> None:
     # Overlapping feeders serve MIN but not SUM: the sum that comes along must not be taken.
     scan = Scan("readings", "ts", None, ("i",))
     window, feeder, tile = PeriodicWindow(8, 4), PeriodicWindow(6, 2), PeriodicWindow(2, 2)
@@ -185,10 +222,11 @@ def test_partials_of_one_window_that_are_computed_apart_meet_again(spark: SparkS
     query = weft.Query(
         "q", source="readings", time="ts", windows={"w": window}, aggs={"lo": low, "s": total}
     )
-    assert_same(plan, weft.Workload([query]), readings(5), spark, "readings")
+    assert_same(plan, weft.Workload([query]), readings(5), spark, "readings", strategy)
 
 
-def test_begins_only_slices_are_cut_at_ends_too(spark: SparkSession) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_begins_only_slices_are_cut_at_ends_too(spark: SparkSession, strategy: str) -> None:
     query = weft.Query(
         "q",
         source="readings",
@@ -199,7 +237,7 @@ def test_begins_only_slices_are_cut_at_ends_too(spark: SparkSession) -> None:
     workload = weft.Workload([query])
     plan = weft.optimize(workload, "slice", model="paper")
     assert any(isinstance(n, Slice) and n.edges.slicing == "begins" for n in plan.nodes)
-    assert_same(plan, workload, readings(), spark, "readings")
+    assert_same(plan, workload, readings(), spark, "readings", strategy)
 
 
 ZONES = {
@@ -241,4 +279,6 @@ def test_calendars_at_the_edges_of_summer_time(
         aggs={"n": agg.count()},
     )
     workload = weft.Workload([query])
-    assert_same(weft.optimize(workload, planner), workload, table, spark, "t")
+    plan = weft.optimize(workload, planner)
+    assert_same(plan, workload, table, spark, "t", "native")
+    assert_same(plan, workload, table, spark, "t", "columnar")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from decimal import Decimal
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark
 from weft.engines.spark.slices import edge_before, slice_start
+from weft.plan import STRATEGIES
 from weft.testing import assert_same_rows
 from weft.window import Edges, UserWindow
 
@@ -48,79 +48,6 @@ def readings(rows: int = 400, keys: int = 3) -> pa.Table:
     )
 
 
-def stock(frame: DataFrame, windows: list[tuple[str, str, str]]) -> DataFrame:
-    """Spark's own way: one aggregation per window, united."""
-    parts = [
-        frame.groupBy("k", F.window("ts", *window)).agg(
-            F.count("*").alias("n"),
-            F.sum("v").alias("s"),
-            F.min("v").alias("lo"),
-            F.avg("v").alias("mean"),
-            F.stddev("v").alias("sd"),
-        )
-        for window in windows
-    ]
-    return reduce(lambda a, b: a.union(b), parts).selectExpr(
-        "k",
-        "window.start AS window_start",
-        "window.end AS window_end",
-        "n",
-        "s",
-        "lo",
-        "mean",
-        "sd",
-    )
-
-
-def test_rows_are_those_of_stock_spark(spark: SparkSession) -> None:
-    frame = to_spark(readings(), spark)
-    windows = [
-        ("20 seconds", "20 seconds", "0 seconds"),
-        ("60 seconds", "60 seconds", "7 seconds"),
-        ("50 seconds", "20 seconds", "0 seconds"),
-    ]
-    result = weft.aggregate(
-        frame,
-        time="ts",
-        by=["k"],
-        windows={str(i): weft.hopping(*w) for i, w in enumerate(windows)},
-        aggs={
-            "n": agg.count(),
-            "s": agg.sum("v"),
-            "lo": agg.min("v"),
-            "mean": agg.avg("v"),
-            "sd": agg.stddev("v"),
-        },
-    )
-    order = [("window_end", "ascending"), ("window_start", "ascending"), ("k", "ascending")]
-    got = result.drop("window").toArrow().sort_by(order)
-    wanted = stock(frame, windows).toArrow().sort_by(order)
-    assert got.schema.names == wanted.schema.names
-    assert got.schema.types == wanted.schema.types
-    for name in ("k", "window_start", "window_end", "n", "lo"):
-        assert got[name] == wanted[name]
-    for name in ("s", "mean", "sd"):
-        np.testing.assert_allclose(got[name], wanted[name], rtol=1e-9)
-
-
-def test_sessions_are_those_of_stock_spark(spark: SparkSession) -> None:
-    frame = to_spark(readings(100), spark)
-    result = weft.aggregate(
-        frame,
-        time="ts",
-        by=["k"],
-        windows={"s": weft.session("5 seconds")},
-        aggs={"n": agg.count()},
-    )
-    wanted = frame.groupBy("k", F.session_window("ts", "5 seconds")).agg(F.count("*").alias("n"))
-    wanted = wanted.selectExpr(
-        "k", "session_window.start AS window_start", "session_window.end AS window_end", "n"
-    )
-    order = [("window_start", "ascending"), ("k", "ascending")]
-    got = result.drop("window").toArrow().sort_by(order)
-    assert got == wanted.toArrow().sort_by(order)
-
-
 def test_twenty_windows_take_one_scan_and_two_exchanges(
     spark: SparkSession, tmp_path: Path, explained: Explained
 ) -> None:
@@ -132,6 +59,7 @@ def test_twenty_windows_take_one_scan_and_two_exchanges(
         by=["k"],
         windows={f"{s}s": weft.tumbling(s * S) for s in range(10, 106, 5)},
         aggs={"lo": agg.min("v")},
+        strategy="native",
     )
     text = explained(result)
     assert len(re.findall(r"FileScan", text)) == 1
@@ -149,32 +77,37 @@ def test_a_factor_tree_of_any_depth_takes_two_exchanges(
         "q", source="r", time="ts", keys=["k"], windows=windows, aggs={"n": agg.count()}
     )
     workload = weft.Workload([query])
-    plan = weft.optimize(workload, "factor")
+    plan = weft.optimize(workload, "factor", strategy="native")
     result = SparkEngine().run(plan, {"r": frame})["q"]
     assert len(re.findall(r"Exchange", explained(result))) == 2
     wanted = ReferenceEngine().answer(workload, {"r": readings()})["q"]
     assert_same_rows(query, result.toArrow(), wanted)
 
 
-@pytest.mark.parametrize("planner", ["independent", "slice"])
+@pytest.mark.parametrize(
+    ("planner", "strategy"),
+    [("independent", "native"), ("slice", "native"), ("slice", "columnar")],
+)
 def test_ten_thousand_windows_compile_and_run(
-    spark: SparkSession, explained: Explained, planner: str
+    spark: SparkSession, explained: Explained, planner: str, strategy: str
 ) -> None:
     table = readings(30, keys=1)
     windows = {f"w{i}": weft.hopping((i + 2) * S, (i + 1) * S) for i in range(10_000)}
     query = weft.Query(
         "q", source="r", time="ts", keys=["k"], windows=windows, aggs={"n": agg.count()}
     )
-    result = weft.run(weft.Workload([query]), {"r": to_spark(table, spark)}, planner=planner)
+    frame = to_spark(table, spark)
+    result = weft.run(weft.Workload([query]), {"r": frame}, planner=planner, strategy=strategy)
     assert len(explained(result).splitlines()) < 40
     rows = result.groupBy("window").agg(F.sum("n").alias("n")).toArrow()
     assert rows.num_rows == 10_000
     assert min(rows["n"].to_pylist()) >= 30
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("zone", ["UTC", "America/Sao_Paulo"], indirect=True)
 def test_timestamps_with_and_without_zone_dates_and_integers(
-    spark: SparkSession, zone: str
+    spark: SparkSession, zone: str, strategy: str
 ) -> None:
     # Local times that do not exist in the session's zone among them.
     base = dt.datetime(2017, 10, 15, 2, 59, tzinfo=dt.UTC)
@@ -206,31 +139,15 @@ def test_timestamps_with_and_without_zone_dates_and_integers(
             aggs={"n": agg.count(), "last": agg.last("x")},
         )
         workload = weft.Workload([query])
-        result = weft.run(workload, {"t": frame})
+        result = weft.run(workload, {"t": frame}, strategy=strategy)
         assert isinstance(result.schema["window_start"].dataType, kind)
         assert_same_rows(
             query, result.toArrow(), ReferenceEngine().answer(workload, {"t": table})["q"]
         )
 
 
-def test_types_are_those_of_stock_spark(spark: SparkSession) -> None:
-    frame = spark.sql(
-        "SELECT timestamp'2024-01-01' AS ts, cast(i AS int) AS i, cast(i AS smallint) AS s, "
-        "cast(i / 7 AS decimal(12, 2)) AS d, cast(i AS float) AS f FROM range(1, 33) AS t(i)"
-    )
-    asked = {"sum": agg.sum, "avg": agg.avg, "min": agg.min}
-    aggs = {f"{f}_{c}": call(c) for c in "isdf" for f, call in asked.items()}
-    windows = {"1h": weft.tumbling("1 hour"), "2h": weft.tumbling("2 hours")}
-    got = weft.aggregate(frame, time="ts", windows=windows, aggs={**aggs, "n": agg.count("i")})
-    functions = [getattr(F, f)(c).alias(f"{f}_{c}") for c in "isdf" for f in asked]
-    wanted = frame.agg(*functions, F.count("i").alias("n"))
-    result = got.drop("window", "window_start", "window_end")
-    assert [f.dataType for f in result.schema] == [f.dataType for f in wanted.schema]
-    (expected,) = wanted.collect()
-    assert [tuple(row) for row in result.collect()] == [tuple(expected)] * 2
-
-
-def test_decimals_keep_their_precision(spark: SparkSession) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_decimals_keep_their_precision(spark: SparkSession, strategy: str) -> None:
     large = Decimal("12345678901234567890.12")
     table = pa.table(
         {
@@ -242,6 +159,7 @@ def test_decimals_keep_their_precision(spark: SparkSession) -> None:
         to_spark(table, spark),
         windows={"2": weft.tumbling(2), "4": weft.tumbling(4)},
         aggs={"s": agg.sum("d")},
+        strategy=strategy,
     ).toArrow()
     by_label = dict(zip(result["window"].to_pylist(), result["s"].to_pylist(), strict=True))
     assert by_label["4"] == 2 * large + Decimal("0.01")
@@ -259,7 +177,7 @@ def test_variance_of_large_numbers_keeps_its_digits(spark: SparkSession) -> None
         aggs={"var": agg.var("v"), "sd": agg.stddev_pop("v")},
     )
     workload = weft.Workload([query])
-    plan = weft.optimize(workload, "factor")
+    plan = weft.optimize(workload, "factor", strategy="native")
     got = SparkEngine().run(plan, {"r": to_spark(table, spark)})["q"].toArrow()
     values = table["v"].to_numpy()
     times = table["ts"].cast(pa.int64()).to_numpy()
@@ -273,8 +191,9 @@ def test_variance_of_large_numbers_keeps_its_digits(spark: SparkSession) -> None
         )
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("rows", [0, 1])
-def test_no_event_and_one_event(spark: SparkSession, rows: int) -> None:
+def test_no_event_and_one_event(spark: SparkSession, rows: int, strategy: str) -> None:
     table = readings().slice(0, rows)
     query = weft.Query(
         "q",
@@ -290,12 +209,24 @@ def test_no_event_and_one_event(spark: SparkSession, rows: int) -> None:
         aggs={"n": agg.count(), "d": agg.count_distinct("v"), "m": agg.median("v")},
     )
     workload = weft.Workload([query])
-    result = weft.run(workload, {"r": to_spark(table, spark)}).toArrow()
+    result = weft.run(workload, {"r": to_spark(table, spark)}, strategy=strategy).toArrow()
     assert_same_rows(query, result, ReferenceEngine().answer(workload, {"r": table})["q"])
     assert result.num_rows == 6 * rows
 
 
-def test_null_keys_are_a_key_and_null_times_no_events(spark: SparkSession) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_events_of_which_none_has_a_time_give_no_rows(spark: SparkSession, strategy: str) -> None:
+    table = readings(5).set_column(0, "ts", pa.nulls(5, pa.timestamp("us", "UTC")))
+    windows = {"t": weft.tumbling(S), "s": weft.session(S)}
+    frame = to_spark(table, spark)
+    found = weft.aggregate(
+        frame, time="ts", windows=windows, aggs={"n": agg.count()}, strategy=strategy
+    )
+    assert found.toArrow().num_rows == 0
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_null_keys_are_a_key_and_null_times_no_events(spark: SparkSession, strategy: str) -> None:
     table = pa.table(
         {
             "ts": pa.array([0, 1, None, 5], pa.timestamp("us", "UTC")),
@@ -309,7 +240,8 @@ def test_null_keys_are_a_key_and_null_times_no_events(spark: SparkSession) -> No
         windows={"4": weft.tumbling(4), "8": weft.tumbling(8)},
         aggs={"n": agg.count(), "d": agg.count_distinct("k")},
     )
-    result = weft.run(weft.Workload([query]), {"t": to_spark(table, spark)}).toArrow()
+    frame = to_spark(table, spark)
+    result = weft.run(weft.Workload([query]), {"t": frame}, strategy=strategy).toArrow()
     counts = {
         (r["k"], r["window"], r["window_start"].microsecond): r["n"] for r in result.to_pylist()
     }
@@ -322,7 +254,8 @@ def test_null_keys_are_a_key_and_null_times_no_events(spark: SparkSession) -> No
     }
 
 
-def test_names_of_any_kind(spark: SparkSession) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_names_of_any_kind(spark: SparkSession, strategy: str) -> None:
     table = readings().rename_columns(["event time", "k", "the value"])
     label = 'it\'s "odd" \\ {label}'
     result = weft.aggregate(
@@ -331,6 +264,7 @@ def test_names_of_any_kind(spark: SparkSession) -> None:
         by={"key+1": "k + 1"},
         windows={label: weft.tumbling(600 * S), "1m": weft.tumbling(60 * S)},
         aggs={"Σ v": agg.sum("`the value`")},
+        strategy=strategy,
     )
     assert result.columns == ["key+1", "window", "window_start", "window_end", "Σ v"]
     assert {row.window for row in result.select("window").collect()} == {label, "1m"}
@@ -399,10 +333,12 @@ def test_auto_takes_the_cheapest_plan_that_spark_runs(spark: SparkSession) -> No
     assert {row.window for row in result.select("window").collect()} == {"t", "h", "s"}
 
 
-def test_wrong_input_is_refused_before_it_is_converted(spark: SparkSession) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_wrong_input_is_refused_before_it_is_converted(spark: SparkSession, strategy: str) -> None:
     frame = to_spark(readings(5), spark).selectExpr("ts", "cast(v AS string) AS v")
+    windows, aggs = {"t": weft.tumbling(S)}, {"s": agg.sum("v")}
     with pytest.raises(weft.QueryError) as refused:
-        weft.aggregate(frame, windows={"t": weft.tumbling(S)}, aggs={"s": agg.sum("v")})
+        weft.aggregate(frame, windows=windows, aggs=aggs, strategy=strategy)
     assert str(refused.value) == (
         "sum(v) cannot be computed: v is of type string\n"
         "hint: sum needs numbers; cast the column, or use another aggregate"

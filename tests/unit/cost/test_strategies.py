@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import weft
@@ -86,6 +88,21 @@ def test_other_engines_have_no_strategy() -> None:
         plan([weft.tumbling(5)], engine="local", strategy="native")
     with pytest.raises(weft.QueryError, match="unknown strategy 'fast'"):
         plan([weft.tumbling(5)], strategy="fast")
+
+
+def test_a_run_in_this_process_has_no_strategy() -> None:
+    table = pa.table({"ts": pa.array([1], pa.timestamp("us", "UTC"))})
+    with pytest.raises(weft.QueryError, match="the local engine has no strategy 'columnar'"):
+        weft.aggregate(
+            table, windows={"w": weft.tumbling(5)}, aggs={"n": agg.count()}, strategy="columnar"
+        )
+
+
+def test_forced_native_is_left_with_the_planners_that_it_can_run() -> None:
+    windows = [weft.tumbling(6), weft.calendar("day"), weft.session(4)]
+    chosen = plan(windows, strategy="native")
+    assert chosen.strategies[0].strategy == "native"
+    assert math.isfinite(chosen.cost)
 
 
 def test_an_independent_plan_runs_as_stock_spark_would() -> None:
