@@ -93,8 +93,6 @@ def slices_to_ship(nodes: tuple[Node, ...]) -> Slice | Roll | None:
     (base,) = readers
     if not isinstance(base, Slice | Roll) or native_obstacles(base):
         return None
-    if isinstance(base, Slice) and any(isinstance(w, SessionWindow) for w in base.edges.windows):
-        return None
     return base if all(p.kind in SHIPPED_PARTIALS for p in base.partials) else None
 
 
@@ -201,15 +199,13 @@ def price(
     queries = tuple(dict.fromkeys(node.query for node in nodes if isinstance(node, Emit)))
     if not isinstance(model, RateModel):
         return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
-    native = (_NEVER,) if obstacles else native_costs(nodes, model)
+    native = (_NEVER,) * len(nodes) if obstacles else native_costs(nodes, model)
     columnar, ships = _columnar(nodes, model)
     totals = {NATIVE: sum(native), COLUMNAR: sum(columnar)}
     prefers = NATIVE if stock and not obstacles else min(totals, key=lambda name: totals[name])
     name = forced or prefers
     why = _reason(forced, obstacles, totals, stock=stock)
-    costs = native if name == NATIVE and not obstacles else columnar
-    if name == NATIVE and obstacles:
-        costs = (_NEVER,) * len(nodes)
+    costs = native if name == NATIVE else columnar
     known = None if obstacles else totals[NATIVE]
     return Priced(costs, StrategyChoice(queries, name, ships, known, totals[COLUMNAR], why))
 
