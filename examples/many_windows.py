@@ -1,5 +1,7 @@
 """Five windows over the same readings, in one pass: three tumbling, one hopping, one session."""
 
+import pyarrow.compute as pc
+
 import weft
 from weft.generate import sensors
 
@@ -24,5 +26,5 @@ result = weft.aggregate(
 )
 
 for label in ("1m", "5m", "15m", "10m/1m", "busy"):
-    rows = result.filter([w == label for w in result["window"].to_pylist()])
+    rows = result.filter(pc.field("window") == label)
     print(f"{label:>7}: {rows.num_rows} results, the first: {rows.slice(0, 1).to_pylist()[0]}")

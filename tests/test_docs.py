@@ -1,4 +1,4 @@
-"""The README's commands run, and print what it says."""
+"""The commands and programs of the documents run, and print what the documents say."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 
 
-def sessions() -> list[tuple[str, str]]:
+def sessions(page: Path) -> list[tuple[str, str]]:
     """Commands of the console blocks, with what each must print."""
     found: list[tuple[str, str]] = []
-    for block in re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             found.append((command, output.strip()))
     return found
 
 
-def test_the_commands_of_the_readme_run_and_print_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [README, TUTORIAL], ids=lambda p: p.name)
+def test_the_commands_of_a_page_run_and_print_what_it_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    for command, output in sessions():
+    for command, output in sessions(page):
         program, *arguments = shlex.split(command)
         assert program == "weft"
         run = subprocess.run(
@@ -41,10 +43,23 @@ def test_the_commands_of_the_readme_run_and_print_what_it_says(tmp_path: Path) -
             assert run.stdout.strip() == output, command
 
 
-def test_the_example_of_the_readme_is_the_file_it_names() -> None:
-    (sql,) = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
-    file = (ROOT / "examples" / "lows.sql").read_text()
-    assert sql.strip() in file
+@pytest.mark.parametrize(
+    ("page", "file"), [(README, "lows.sql"), (TUTORIAL, "features.sql")], ids=["README", "tutorial"]
+)
+def test_the_statements_of_a_page_are_the_file_it_names(page: Path, file: str) -> None:
+    (sql,) = re.findall(r"```sql\n(.*?)```", page.read_text(), re.DOTALL)
+    assert sql.strip() in (ROOT / "examples" / file).read_text()
+
+
+def test_the_python_of_the_tutorial_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from weft.generate import sensors
+
+    monkeypatch.chdir(ROOT)
+    names = {"readings": sensors(2000, 1, rate=50.0)}
+    for code in re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(), re.DOTALL):
+        exec(code, names)
+    assert set(names["results"]) == {"lows", "busy", "visits"}
+    assert all(table.num_rows for table in names["rest"].values())
 
 
 def test_the_python_of_the_readme_runs() -> None:
