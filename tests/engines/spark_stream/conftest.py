@@ -76,11 +76,16 @@ class Streams:
         (self.place / name).mkdir()
         size = -(-table.num_rows // files)
         for at in range(files):
-            path = self.place / name / f"{at:04}.parquet"
-            pq.write_table(table.slice(at * size, size), path)
-            # Spark takes files in the order in which they were last changed.
-            os.utime(path, (START_US // S + at,) * 2)
+            self.append(table.slice(at * size, size), name)
         self.events = table
+
+    def append(self, table: pa.Table, name: str = "in") -> None:
+        """Add a file that is read after all others."""
+        at = len(list((self.place / name).iterdir()))
+        path = self.place / name / f"{at:04}.parquet"
+        pq.write_table(table, path)
+        # Spark takes files in the order in which they were last changed.
+        os.utime(path, (START_US // S + at,) * 2)
 
     def read(self, name: str = "in", files_per_batch: int = 1) -> DataFrame:
         """Return the files as a stream."""
@@ -104,7 +109,8 @@ class Streams:
     def closed(self, table: pa.Table, delay_us: int) -> pa.Table:
         """Keep the rows of windows that the last watermark, in milliseconds, has passed."""
         assert self.events is not None
-        watermark_us = pc.max(self.events["ts"]).value // 1000 * 1000 - delay_us
+        latest_us = pc.max(self.events["ts"].cast(pa.int64())).as_py()
+        watermark_us = latest_us // 1000 * 1000 - delay_us
         return table.filter(pc.less_equal(table["window_end"].cast(pa.int64()), watermark_us))
 
 

@@ -90,7 +90,7 @@ class LiveWorkload:
         """Return how results are read off the rows of a stream in a micro-batch."""
         number = version_at(self.checkpoint.versions, batch_id)
         if number not in self._results:
-            # A micro-batch that begun before a restart brought another version.
+            # The micro-batch had begun before the restart that brought another version.
             before = self.checkpoint.record_of(number)
             self._keep_results(before, self.hosted(before))
         return self._results[number][at]
@@ -108,13 +108,12 @@ class LiveWorkload:
         for request in self._control.requests():
             try:
                 changed = self._after(request)
+                self.announce(replace(changed, version=self.record.version + 1), batch_id + 1)
             except WeftError as error:
-                self._control.answer(request, Answer.refusal(error))
-                continue
-            if changed != self.record:
-                changed = replace(changed, version=self.record.version + 1)
-                self.announce(changed, batch_id + 1)
-            self._control.answer(request, Answer(True, from_batch=batch_id + 1))
+                answer = Answer.refusal(error)
+            else:
+                answer = Answer(True, from_batch=batch_id + 1)
+            self._control.answer(request, answer)
 
     def _after(self, request: Request) -> Record:
         record = self.record
@@ -127,9 +126,10 @@ class LiveWorkload:
             left = {n: q for n, q in record.suspended.items() if n != query.name}
             return replace(record, plan=self._embedded(query), suspended=left)
         query = request.parsed()
+        plan = self._embedded(query)
         self._route(query, request.sink)
-        sinks = dict(record.live_sinks) | {query.name: request.sink or ""}
-        return replace(record, plan=self._embedded(query), live_sinks=sinks)
+        sinks = {**record.live_sinks, query.name: request.sink or ""}
+        return replace(record, plan=plan, live_sinks=sinks)
 
     def _suspended(self, name: str) -> Record:
         known = {query.name: query for query in self.record.plan.queries}

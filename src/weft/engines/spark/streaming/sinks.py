@@ -159,9 +159,11 @@ def routes_with(
 
     An empty text in `live_sinks` stands for the sink that several queries share.
     """
-    own = [query for query in queries if query not in live_sinks]
-    routes = routes_of(sinks, own)
+    named = sinks if isinstance(sinks, Mapping) else {}
+    routes = routes_of(sinks, [q for q in queries if q in named or q not in live_sinks])
     for query, path in live_sinks.items():
+        if query in routes:
+            continue
         if path:
             routes[query] = Route(as_sink(path), shared=False)
         else:

@@ -1,0 +1,157 @@
+"""The columnar strategy for streams: every window and aggregate, few calls to the state store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming import TwsTester
+from pyspark.sql.types import Row
+
+import weft
+from weft import agg
+from weft.engines.spark.hosting import HostedScope
+from weft.engines.spark.scopes import scopes_of
+from weft.engines.spark.streaming.blobs import dump_table
+from weft.engines.spark.streaming.parcels import Parcel
+from weft.engines.spark.streaming.processor import BucketProcessor, rows_closed
+from weft.engines.spark.streaming.replay import closed_rows
+from weft.engines.spark.streaming.versions import Versions
+from weft.testing import assert_same_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+S = 1_000_000
+ALL_KINDS = {
+    "10s": weft.tumbling("10 seconds"),
+    "25s/10s": weft.hopping("25 seconds", "10 seconds", "3 seconds"),
+    "1m/12s": weft.cumulating("1 minute", "12 seconds"),
+    "gap": weft.session("4 seconds"),
+    "7 rows": weft.counting(7, 3),
+    "day": weft.calendar("day", "Europe/Berlin"),
+    "warm": weft.punctuated("v > 25"),
+}
+AGGS = {
+    "n": agg.count(),
+    "s": agg.sum("v"),
+    "values": agg.count_distinct("round(v)"),
+    "mid": agg.median("v"),
+    "last": agg.last("v"),
+}
+
+
+def asked(windows: dict[str, Any], aggs: dict[str, Any]) -> weft.Query:
+    return weft.Query(
+        "q", source="r", time="ts", keys=["k"], windows=windows, aggs=aggs, watermark="5 seconds"
+    )
+
+
+@pytest.mark.spark
+def test_every_kind_of_window_has_the_rows_of_the_reference_engine(
+    streams: Any, readings: pa.Table, rocks: None
+) -> None:
+    streams.write(readings, 3)
+    query = asked(ALL_KINDS, AGGS)
+    workload = weft.Workload([query])
+    result = weft.run(workload, {"r": streams.read()}, strategy="columnar")
+    done = streams.ran(result)
+    assert done.input_rows == readings.num_rows
+    wanted = weft.run(workload, {"r": readings}, engine="reference")
+    wanted = closed_rows(query, wanted, readings)
+    assert_same_rows(query, done.rows, wanted)
+    assert done.state_operators == 1
+    figures = [p.observedMetrics["weft"] for p in done.progress]
+    assert sum(row["late"] or 0 for row in figures) == 0
+    assert figures[0]["open_slices"] > 0
+    assert figures[0]["state_bytes"] > 0
+
+
+class Counted(BucketProcessor):
+    """Counts the calls to the state store."""
+
+    calls = 0
+
+    def init(self, handle: Any) -> None:
+        super().init(handle)
+        log = self._log
+        owner = type(self)
+
+        class Log:
+            def __getattr__(self, name: str) -> Any:
+                owner.calls += 1
+                return getattr(log, name)
+
+        self._log = Log()  # type: ignore[assignment]
+
+
+def processor_over(query: weft.Query, events: pa.Schema) -> tuple[BucketProcessor, HostedScope]:
+    (scope,) = scopes_of(weft.optimize(weft.Workload([query]), engine="spark"))
+    hosted = HostedScope(Parcel.of(scope).renamed(scope).emits, events)
+    return Counted(Versions(None, only={0: hosted.dump()}), 1, 5 * S), hosted
+
+
+def payload_of(events: pa.Table) -> Row:
+    return Row(bucket=0, payload=dump_table(events))
+
+
+def batches(keys: int, rows: int) -> Iterator[pa.Table]:
+    random = np.random.default_rng(3)
+    for at in range(3):
+        times = np.sort(random.integers(at * 20 * S, (at + 1) * 20 * S, rows)) + 1000 * S
+        yield pa.table(
+            {
+                "k0": pa.array(random.integers(0, keys, rows)),
+                "time": pa.array(times),
+                "a0": pa.array(random.normal(size=rows)),
+            }
+        )
+
+
+@pytest.mark.parametrize("keys", [10, 10_000])
+def test_state_calls_do_not_grow_with_keys(keys: int) -> None:
+    query = asked({"10s": weft.tumbling("10 seconds")}, {"s": agg.sum("v")})
+    parts = list(batches(keys, 20_000))
+    processor, hosted = processor_over(query, parts[0].schema)
+    Counted.calls = 0
+    tester = TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
+    closed: list[Row] = []
+    for at, part in enumerate(parts):
+        if at:
+            closed += tester.setWatermark(1_000_000 + at * 20_000 - 10_000)
+        closed += tester.test(0, [payload_of(part)])
+    assert Counted.calls <= 4 * len(parts)
+    rows = rows_closed(closed, hosted.output)
+    events = pa.concat_tables(parts)
+    inside = events.filter(pa.array(events["time"].to_numpy() < 1030 * S))
+    wanted = len(np.unique(inside["time"].to_numpy() // (10 * S) * keys + inside["k0"].to_numpy()))
+    assert rows.num_rows == wanted
+
+
+def test_a_bucket_without_events_closes_its_windows_when_the_watermark_passes() -> None:
+    query = asked({"10s": weft.tumbling("10 seconds")}, {"s": agg.sum("v")})
+    first = next(batches(5, 100))
+    processor, hosted = processor_over(query, first.schema)
+    tester = TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
+    assert all(row["payload"] is None for row in tester.test(0, [payload_of(first)]))
+    assert all(row["payload"] is None for row in tester.setWatermark(1_005_000))
+    closed = rows_closed(tester.setWatermark(1_020_000), hosted.output)
+    assert sorted(set(closed["end"].to_pylist())) == [1010 * S, 1020 * S]
+    assert closed.num_rows == 10
+
+
+def test_events_that_come_too_late_are_counted_and_change_nothing() -> None:
+    query = asked({"10s": weft.tumbling("10 seconds")}, {"s": agg.sum("v")})
+    first, second, _ = batches(5, 100)
+    processor, hosted = processor_over(query, first.schema)
+    tester = TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
+    tester.test(0, [payload_of(first)])
+    once = rows_closed(tester.setWatermark(1_020_000), hosted.output)
+    (row,) = tester.test(0, [payload_of(pa.concat_tables([first, second]))])
+    assert row["late"] == first.num_rows
+    assert row["payload"] is None
+    later = rows_closed(tester.setWatermark(1_040_000), hosted.output)
+    assert sorted(set(once["end"].to_pylist())) == [1010 * S, 1020 * S]
+    assert sorted(set(later["end"].to_pylist())) == [1030 * S, 1040 * S]
