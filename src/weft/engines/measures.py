@@ -44,7 +44,7 @@ class Measures:
     scans: int  # times that a source was read
     shuffles: int  # times that rows were moved to the owners of their keys
     events: int
-    combines: int | None  # rows read to be combined; None where the engine cannot tell
+    combines: int | None  # rows combined with another; None where the engine cannot tell
     seconds: float
     peak_bytes: int | None  # the most memory this process had so far; None where not told
     nodes: tuple[NodeRows, ...] = ()

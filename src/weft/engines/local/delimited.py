@@ -122,7 +122,7 @@ class Delimited:
             cut[seen[found.cut]] = True
             first, stop = seen[found.first], seen[found.stop - 1] + 1
             partials = {p: rows.partials[p].over_ranges(first, stop) for p in one.partials}
-            self.combines += combines_of(first, stop) * len(partials)
+            self.combines += combines_of(first, stop)
             closed[rolls] = Flow(rows.keys[first], found.starts_us, found.ends_us, partials)
         self.waiting = ahead
         if watermark_us is None:
@@ -159,7 +159,7 @@ class Delimited:
         firsts = kept[begins]
         # What a key needs is the end of its rows, without gaps.
         lasts = np.append(np.flatnonzero(begins)[1:], kept.size) - 1
-        self.combines += (kept.size - firsts.size) * len(rows.partials)
+        self.combines += kept.size - firsts.size
         return rows.sliced(firsts, kept[lasts] + 1, alive)
 
 

@@ -79,7 +79,7 @@ class Closing:
         partials = {
             p: flow.partials[p].over_ranges(found.starts, found.ends) for p in group.roll.partials
         }
-        self.plan.combines += combines_of(found.starts, found.ends) * len(partials)
+        self.plan.combines += combines_of(found.starts, found.ends)
         ends_us = found.starts_us + group.ranges_us[found.windows]
         emit = group.emits[0]
         values = lowered(emit.outputs, partials, types)

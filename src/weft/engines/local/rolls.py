@@ -7,6 +7,7 @@ picks and stairs are followed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
@@ -137,4 +138,5 @@ def roll_stair(
     both = Flow(keys, starts_us, None, partials).take(order)
     starts, ends = runs_of_equals(both.keys, both.starts_us)
     begins = both.starts_us[starts]
-    return both.over_ranges(starts, ends, begins, begins + outer.range_us, wanted)
+    rolled = both.over_ranges(starts, ends, begins, begins + outer.range_us, wanted)
+    return replace(rolled, combined=rolled.combined + steps.combined)

@@ -62,7 +62,7 @@ class TimedPlan:
     derived: dict[Slice, Slices] = field(default_factory=dict)
     below: dict[Roll, tuple[Node, ...]] = field(default_factory=dict)  # the bases of each Roll
     calendars: dict[CalendarWindow, CalendarTable] = field(default_factory=dict)
-    combines: int = 0  # rows that were read to be combined
+    combines: int = 0  # rows that were combined with another
     rows: Counter[Node] = field(default_factory=Counter)  # that each evaluation of a node gave
     arrangement: Arrangement | None = None  # of the emits that were asked for last
 
@@ -128,9 +128,8 @@ class TimedPlan:
         """Evaluate a Slice or a Roll over the slices kept; each node once."""
         if node not in made:
             made[node] = self._flow(node, kept, made)
-            self.combines += sum(len(made[i]) for i in node.inputs if i in made)
-            if isinstance(node, Roll) and node in kept:
-                self.combines += len(kept[node])
+            if not (isinstance(node, Slice) and node in kept):
+                self.combines += made[node].combined
             self.rows[node] += len(made[node])
         return made[node]
 

@@ -43,7 +43,7 @@ class Metrics:
     timeless: int  # events without a time
     open_slices: int
     state_bytes: int
-    combines: int  # partials combined, counted as the rows that every step reads
+    combines: int  # rows of partials combined with another
     watermarks_us: Mapping[str, int | None]  # by source
     seconds: float  # spent in this process on batches and on closing windows
     peak_bytes: int | None  # the most memory this process had so far; None where not told
