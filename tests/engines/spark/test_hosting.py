@@ -13,7 +13,8 @@ import weft
 from weft import agg
 from weft.engines.spark.hosting import END, HostedScope
 from weft.engines.spark.scopes import scopes_of
-from weft.plan.nodes import FOLD, Emit, Roll, Scan
+from weft.plan import Plan
+from weft.plan.nodes import FOLD, Emit, Roll, Scan, topological
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -90,6 +91,20 @@ print(sorted(host.advance(None)["v0"].to_pylist()))
     run = [sys.executable, "-c", program]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[6.0, 12.0, 14.5]"
+
+
+def test_results_of_a_query_stand_side_by_side_in_its_scope() -> None:
+    scan = Scan("t", "ts", None, ())
+    calls = (("n", agg.count()),)
+    rolls = [Roll((scan,), PeriodicWindow(w, w), FOLD, (), agg.count().partials) for w in (2, 3, 5)]
+    emits = tuple(
+        Emit((roll,), query, str(roll.window), calls)
+        for roll, query in zip(rolls, ("a", "b", "a"), strict=True)
+    )
+    nodes = topological(emits)
+    plan = Plan(nodes, "by hand", "spark", "none", "", (0.0,) * len(nodes))
+    (scope,) = scopes_of(plan)
+    assert [emit.query for emit in scope.emits] == ["a", "a", "b"]
 
 
 def test_a_chain_of_thousands_of_nodes_is_described() -> None:

@@ -115,7 +115,7 @@ def result_of(
     """
     own = {number: emit for number, emit in enumerate(emits) if emit.query == query}
     first, emit = next(iter(own.items()))
-    chosen = F.col(NODE).between(min(own), max(own))  # emits of a query are neighbours
+    chosen = F.col(NODE).between(min(own), max(own))  # a scope has them side by side
     calls = dict(zip(hosted.calls, range(len(hosted.calls)), strict=True))
     outputs = {
         alias: f"v{calls[call]}"

@@ -10,7 +10,7 @@ from weft.plan import Emit, Join, Node, Plan, Roll, Scan
 from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -96,4 +96,10 @@ def scopes_of(plan: Plan) -> tuple[PlannedScope, ...]:
     for emit in plan.emits:
         if not isinstance(emit.inputs[0], Join):
             found.setdefault((scan_under(emit), emit.keys), []).append(emit)
-    return tuple(PlannedScope(scan, keys, tuple(emits)) for (scan, keys), emits in found.items())
+    return tuple(PlannedScope(*group, _by_query(emits)) for group, emits in found.items())
+
+
+def _by_query(emits: Sequence[Emit]) -> tuple[Emit, ...]:
+    """Bring the results of each query together, in the order of first results."""
+    order = {query: at for at, query in enumerate(dict.fromkeys(e.query for e in emits))}
+    return tuple(sorted(emits, key=lambda emit: order[emit.query]))
