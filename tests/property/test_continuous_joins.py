@@ -10,7 +10,8 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from weft import agg
-from weft.cost.joins import placement_name, placements
+from weft.bench.suite.joins_runs import filled, streams_of
+from weft.cost.joins import SideLoad, placement_name, placements
 from weft.engines.joins import join_schema, variable_types
 from weft.engines.local.joins.continuous import ContinuousJoin
 from weft.engines.reference.engine import _table
@@ -153,3 +154,20 @@ def test_a_change_of_placement_never_changes_the_result(data: st.DataObject) -> 
         join.push(source, batch)
         join.place(data.draw(st.sampled_from(options)))
         assert_same_rows(query, join.result(), now(query, tables))
+
+
+@pytest.mark.parametrize("method", ["hash", "nested loop"])
+def test_many_keys_that_vanish_and_return_batch_by_batch(method: Method) -> None:
+    loads = (SideLoad(300, 400, 30, 200), SideLoad(300, 300, 5, 200))
+    streams = streams_of(loads, 3_000)
+    joins = [filled(streams, early, method) for early in placements(2)]
+    seen = {f"s{i}": table for i, table in enumerate(streams.filling, 1)}
+    for source, batch in streams.batches(250):
+        seen[source] = pa.concat_tables([seen[source], batch])
+        results = []
+        for join in joins:
+            join.push(source, batch)
+            results.append(join.result())
+        assert all(result == results[0] for result in results)
+    kept = {name: table.slice(max(table.num_rows - 450, 0)) for name, table in seen.items()}
+    assert_same_rows(joins[0].query, results[0], now(joins[0].query, kept))

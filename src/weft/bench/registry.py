@@ -21,6 +21,7 @@ def entries() -> tuple[Entry, ...]:
     True
     """
     from weft.bench.suite import (
+        joins,
         kernels_latency,
         kernels_speed,
         kernels_techniques,
@@ -33,6 +34,7 @@ def entries() -> tuple[Entry, ...]:
         planners_weave,
         spark_batch,
         spark_plans,
+        spark_stream,
     )
 
     families = (
@@ -46,8 +48,10 @@ def entries() -> tuple[Entry, ...]:
         local_memory,
         local_subsume,
         local_cutty,
+        joins,
         spark_batch,
         spark_plans,
+        spark_stream,
     )
     return tuple(entry for family in families for entry in family.ENTRIES)
 

@@ -39,6 +39,7 @@ from weft.engines.local.joins.state import (
     GROUP,
     LAST,
     LOST,
+    NOTHING,
     PAIR,
     RANGE_US,
     SIDE,
@@ -157,7 +158,7 @@ class ContinuousJoin:
         events = encoded(timed, self.shape, side, self.types, self.codes[side], self.variables)
         if not len(events):
             return
-        self._make_room(side, len(events))
+        self._make_room(side, events)
         first, stop = self.used, self.used + len(events)
         in_order = self._append(side, events)
         self._check_sums(first, stop)
@@ -185,19 +186,23 @@ class ContinuousJoin:
         alive = state.windows[side, TUPLES] > 0
         return not alive or bool(state.tuples[last, TIME] <= state.tuples[self.used, TIME])
 
-    def _make_room(self, side: int, rows: int) -> None:
+    def _make_room(self, side: int, events: Events) -> None:
         """Number new join values, pairs and groups, and make the arrays large enough for them."""
-        state = self.state
+        state, rows = self.state, len(events)
         if self.used + rows > state.tuples.shape[0] and self.used > _LEAST_ROOM:
             state, self.used = thinned(state, self.used)
-        codes = self.codes[side]
-        *own, groups = codes.split()
-        value = self.values.encode([pa.array(column) for column in own], own[0].size)
+        *own, _ = self.codes[side].split()
         known = self.pairs_of_side[side]
+        wanted = np.unique(events.keys)
+        rows_of = np.append(known, np.full(max(own[0].size - known.size, 0), NOTHING))[wanted]
+        fresh, present = wanted[rows_of < 0].astype(np.int64), rows_of[rows_of >= 0]
+        value = self.values.encode([pa.array(column[fresh]) for column in own], fresh.size)
         state = with_values(with_room(state, tuples=self.used + rows), len(self.values))
-        if groups.size > known.size:
+        if fresh.size:
             numbers = value.astype(np.int64)
-            state, self.pairs_of_side = with_pairs(state, self.pairs_of_side, side, numbers)
+            state, self.pairs_of_side = with_pairs(
+                state, self.used, self.pairs_of_side, side, present, fresh, numbers
+            )
         self.state = state
         self._number_groups(side)
 
@@ -219,9 +224,11 @@ class ContinuousJoin:
         self._place_groups(side)
 
     def _place_groups(self, side: int) -> None:
-        stride = prod(self.group_room[side + 1 :])
-        own = self.codes[side].split()[-1] if self.pairs_of_side[side].size else np.empty(0, int)
-        self.state.pairs[self.pairs_of_side[side], GROUP] = own * stride
+        rows = self.pairs_of_side[side]
+        local = np.flatnonzero(rows >= 0)
+        if local.size:
+            stride = prod(self.group_room[side + 1 :])
+            self.state.pairs[rows[local], GROUP] = self.codes[side].split()[-1][local] * stride
 
     def _check_sums(self, first: int, stop: int) -> None:
         """Refuse integers whose sums could leave 64 bits, which wrap without a sign."""
@@ -330,7 +337,7 @@ class ContinuousJoin:
             self.state.result_whole[groups],
             sums[:, :, TOTAL],
             sums[:, :, LOST],
-            extremes_of(self.state, self.pairs_of_side, groups),
+            extremes_of(self.state, [own[own >= 0] for own in self.pairs_of_side], groups),
         )
         sizes = self.state.sizes[groups]
         counts = Partials("count_rows", operation_of("count_rows", "int64"), sizes)

@@ -99,36 +99,68 @@ def with_values(state: State, values: int) -> State:
 
 
 def with_pairs(
-    state: State, pairs_of_side: list[Int64s], side: int, values: Int64s
+    state: State,
+    used: int,
+    pairs_of_side: list[Int64s],
+    side: int,
+    kept_pairs: Int64s,
+    fresh: Int64s,
+    values: Int64s,
 ) -> tuple[State, list[Int64s]]:
-    """Number the new pairs of an input, given the join values of all its pairs.
+    """Number some pairs of an input that have no number yet, given their join values.
 
-    The rows of one input and one join value stay side by side, so that all pairs may move.
+    The rows of one input and one join value lie side by side, so that all pairs may move. Those
+    that no tuple in a window has lose their numbers, but for those that are to be kept.
     """
-    known = [own.size for own in pairs_of_side]
-    state = with_room(state, pairs=sum(known) - known[side] + values.size)
-    fresh = np.arange(sum(known), sum(known) + values.size - known[side])
-    before = list(pairs_of_side)
-    before[side] = np.concatenate([pairs_of_side[side], fresh])
-    state.pairs[fresh] = 0
-    state.pairs[fresh, VALUE] = values[known[side] :]
-    sides = np.concatenate([np.full(own.size, at) for at, own in enumerate(before)])
-    rows = np.concatenate(before)
-    order = rows[np.lexsort((state.pairs[rows, VALUE], sides))]
-    places = np.empty(order.size, np.int64)
-    places[order] = np.arange(order.size)
+    slots = live_slots(state, used)
+    alive = np.zeros(state.pairs.shape[0], np.bool_)
+    alive[state.tuples[slots, PAIR]] = True
+    alive[kept_pairs] = True
+    kept = [np.flatnonzero((own >= 0) & alive[own]) for own in pairs_of_side]
+    rows = [own[local] for own, local in zip(pairs_of_side, kept, strict=True)]
+    held = [state.pairs[own, VALUE] for own in rows]
+    # A row that is new has no place to come from; the first of the spare ones stands for it.
+    count = sum(map(len, rows)) + fresh.size
+    state = with_room(state, pairs=count + 1)
+    spare = state.pairs.shape[0] - 1
+    _clear(state, spare)
+    kept[side] = np.concatenate([kept[side], fresh])
+    rows[side] = np.concatenate([rows[side], np.full(fresh.size, spare)])
+    held[side] = np.concatenate([held[side], values])
+    sides = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
+    order = np.lexsort((np.concatenate(held), sides))
+    before, numbers = np.concatenate(rows)[order], np.concatenate(held)[order]
+    moved = np.full(state.pairs.shape[0], NOTHING)
+    moved[before] = np.arange(count)
+    state.tuples[slots, PAIR] = moved[state.tuples[slots, PAIR]]
     for name in _OF_PAIRS:
         array = getattr(state, name)
-        array[: order.size] = array[order]
-    state.tuples[:, PAIR] = places[np.minimum(state.tuples[:, PAIR], order.size - 1)]
-    counts = [own.size for own in before]
-    starts = np.cumsum([0, *counts])
-    for at, (start, stop) in enumerate(pairwise(starts)):
-        numbers = np.arange(state.values.shape[1])
-        held = state.pairs[start:stop, VALUE]
-        state.values[at, :, FIRST_PAIR] = start + np.searchsorted(held, numbers, "left")
-        state.values[at, :, STOP_PAIR] = start + np.searchsorted(held, numbers, "right")
-    return state, [places[own] for own in before]
+        array[:count] = array[before]
+    state.pairs[:count, VALUE] = numbers
+    _clear(state, slice(count, None))
+    ends = np.cumsum([0, *(len(own) for own in rows)])
+    for at, (start, stop) in enumerate(pairwise(ends.tolist())):
+        every = np.arange(state.values.shape[1])
+        state.values[at, :, FIRST_PAIR] = start + np.searchsorted(
+            numbers[start:stop], every, "left"
+        )
+        state.values[at, :, STOP_PAIR] = start + np.searchsorted(
+            numbers[start:stop], every, "right"
+        )
+    places = np.empty(count, np.int64)
+    places[order] = np.arange(count)
+    found = []
+    for at, local in enumerate(kept):
+        size = max(pairs_of_side[at].size, int(local.max(initial=-1)) + 1)
+        own = np.full(size, NOTHING)
+        own[local] = places[ends[at] : ends[at + 1]]
+        found.append(own)
+    return state, found
+
+
+def _clear(state: State, rows: Any) -> None:
+    state.pairs[rows], state.pair_whole[rows], state.pair_real[rows] = 0, 0, 0.0
+    state.pair_queue[rows] = NOTHING
 
 
 def live_slots(state: State, used: int) -> Int64s:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from weft.cost.join_instants import InstantCost
-from weft.cost.joins import ExpectedEstimates, TupleCost, placement_name, placements
+from weft.cost.joins import (
+    LOCAL_PRICES,
+    ExpectedEstimates,
+    TupleCost,
+    placement_name,
+    placements,
+)
 from weft.cost.model import coefficients_of
 from weft.engines.local.events import read_times
 from weft.engines.local.frame import plain
@@ -206,8 +212,8 @@ class JoinStream:
         epoch_seconds = (events - self.looked_at) / fastest if fastest else 0.0
         self.looked_at = events
         if isinstance(self.operator, ContinuousJoin):
-            model: TupleCost | InstantCost = TupleCost(ExpectedEstimates(loads))
-            rebuild = 1.0
+            model: TupleCost | InstantCost = TupleCost(ExpectedEstimates(loads), LOCAL_PRICES)
+            rebuild = LOCAL_PRICES.window_update
         else:
             coefficients = coefficients_of("local")
             widths = tuple(len(side.partials) for side in self.sides)
