@@ -115,9 +115,11 @@ class Delimited:
         alive: dict[str, Bools] = {}
         cut = np.zeros(len(rows), np.bool_)
         for rolls, one in self.members.items():
-            seen = one.sees(rows, new, before[one.name])
-            found = one.discretizer.find(_events(rows, new, seen), watermark_us)
             alive[one.name] = np.zeros(len(rows), np.bool_)
+            seen = one.sees(rows, new, before[one.name])
+            if not seen.size:
+                continue  # one that came later may find no marks of its own yet
+            found = one.discretizer.find(_events(rows, new, seen), watermark_us)
             alive[one.name][seen[found.keep]] = True
             cut[seen[found.cut]] = True
             first, stop = seen[found.first], seen[found.stop - 1] + 1
