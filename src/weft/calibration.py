@@ -16,6 +16,8 @@ import os
 import platform
 import time
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from weft import agg
@@ -31,7 +33,6 @@ from weft.window import hopping, tumbling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import pyarrow as pa
 
@@ -140,25 +141,26 @@ def _probes(engine: str, events: int, progress: Callable[[str], None]) -> Iterat
 
     family, strategy = _FORCED.get(engine, (engine, None))
     rate = events / _STREAM_SECONDS
-    for devices in (10, 1000):
-        table = sensors(events, 7, devices=devices, rate=rate)
-        known = Statistics(rate=rate, keys=devices)
-        source = _on_engine(family, table)
-        for name, planner, workload in _workloads():
-            progress(f"{name}, {devices} keys")
-            plan = optimize(workload, planner, family, known, strategy=strategy)
-            seconds = min(_timed(plan, source, family) for _ in range(_ROUNDS))
-            yield _probe(f"{name} {devices}", seconds, plan, engine, known)
+    with TemporaryDirectory(prefix="weft-calibrate-") as folder:
+        for devices in (10, 1000):
+            table = sensors(events, 7, devices=devices, rate=rate)
+            known = Statistics(rate=rate, keys=devices)
+            source = _on_engine(family, table, Path(folder, f"{devices}.parquet"))
+            for name, planner, workload in _workloads():
+                progress(f"{name}, {devices} keys")
+                plan = optimize(workload, planner, family, known, strategy=strategy)
+                seconds = min(_timed(plan, source, family) for _ in range(_ROUNDS))
+                yield _probe(f"{name} {devices}", seconds, plan, engine, known)
 
 
-def _on_engine(engine: str, table: pa.Table) -> Any:
+def _on_engine(engine: str, table: pa.Table, path: Path) -> Any:
     if engine != "spark":
         return table
-    from weft.engines.spark.session import local_session, to_spark
+    from weft.engines.spark.session import local_session
+    from weft.tables import write_table
 
-    frame = to_spark(table, local_session()).cache()
-    frame.count()
-    return frame
+    # From a file: rows that are part of a plan would be compared whenever Spark compares plans.
+    return local_session().read.parquet(str(write_table(table, path)))
 
 
 def _timed(plan: Plan, source: Any, engine: str) -> float:
