@@ -50,9 +50,18 @@ def add(
 ) -> None:
     """Register a query; say from when its windows are complete."""
     from weft.cli.inputs import text_of, workload_of
+    from weft.cli.screen import say, working
+    from weft.engines.spark.streaming.control import Control, described
+    from weft.query import Query
 
-    workload_of(file, sql)  # a mistake in the SQL is shown here, with its place
-    _asked(checkpoint, "add", text_of(file, sql), sink, wait)
+    workload = workload_of(file, sql)  # a mistake in the SQL is shown here, with its place
+    if not _asked(checkpoint, "add", text_of(file, sql), sink, wait):
+        return
+    with working("waiting for the first micro-batch that knows the query"):
+        for query in workload:
+            if isinstance(query, Query):
+                limits = Control(_opened(checkpoint).own).completed(query, wait)
+                say("\n".join(described(query, limits)))
 
 
 @app.command("suspend")
@@ -99,7 +108,8 @@ def _opened(checkpoint: str) -> "Checkpoint":
     return kept
 
 
-def _asked(checkpoint: str, action: "Action", query: str, sink: str | None, wait: float) -> None:
+def _asked(checkpoint: str, action: "Action", query: str, sink: str | None, wait: float) -> bool:
+    """Leave a request; tell whether the stream has taken it."""
     from weft.cli.screen import say, working
     from weft.engines.spark.streaming.control import Control
     from weft.errors import UnsupportedError, WeftError
@@ -120,7 +130,8 @@ def _asked(checkpoint: str, action: "Action", query: str, sink: str | None, wait
         answer = control.answered(request, wait)
     if answer is None:
         say("left for the stream, which has not answered yet; it does after its next micro-batch")
-        return
+        return False
     if not answer.ok:
         raise WeftError(answer.error or "refused", hint=answer.hint)
     say(f"done: from micro-batch {answer.from_batch} on")
+    return True

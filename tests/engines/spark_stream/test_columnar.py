@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from weft.engines.spark.scopes import scopes_of
 from weft.engines.spark.streaming.blobs import dump_table
 from weft.engines.spark.streaming.parcels import Parcel
 from weft.engines.spark.streaming.processor import BucketProcessor, rows_closed
+from weft.engines.spark.streaming.progress import Progress
 from weft.engines.spark.streaming.replay import closed_rows
 from weft.engines.spark.streaming.versions import Versions
+from weft.planners.live import embed_query
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
@@ -63,10 +66,11 @@ def test_every_kind_of_window_has_the_rows_of_the_reference_engine(
     wanted = closed_rows(query, wanted, readings)
     assert_same_rows(query, done.rows, wanted)
     assert done.state_operators == 1
-    figures = [p.observedMetrics["weft"] for p in done.progress]
-    assert sum(row["late"] or 0 for row in figures) == 0
-    assert figures[0]["open_slices"] > 0
-    assert figures[0]["state_bytes"] > 0
+    figures = [Progress.of(p) for p in done.progress]
+    assert sum(one.late for one in figures) == 0
+    assert figures[0].open_slices > 0
+    assert figures[0].open_windows is None
+    assert 0 < figures[0].state_bytes < 1_000_000
 
 
 class Counted(BucketProcessor):
@@ -155,3 +159,47 @@ def test_events_that_come_too_late_are_counted_and_change_nothing() -> None:
     later = rows_closed(tester.setWatermark(1_040_000), hosted.output)
     assert sorted(set(once["end"].to_pylist())) == [1010 * S, 1020 * S]
     assert sorted(set(later["end"].to_pylist())) == [1030 * S, 1040 * S]
+
+
+class Later(Versions):
+    """Runs by its second version what was written by the first."""
+
+    def at(self, batch: int) -> tuple[int, dict[int, bytes]]:
+        return 1, self.of(1)
+
+    def of(self, number: int) -> dict[int, bytes]:
+        return {0: self.only[number]}
+
+
+def test_an_operator_takes_over_the_state_of_another_version() -> None:
+    twenties = asked({"20s": weft.tumbling("20 seconds")}, {"s": agg.sum("v")})
+    tens = weft.Query(
+        "tens",
+        source="r",
+        time="ts",
+        keys=["k"],
+        windows={"40s": weft.tumbling("40 seconds"), "10s": weft.tumbling("10 seconds")},
+        aggs={"s": agg.sum("v")},
+        watermark="5 seconds",
+    )
+    parts = list(batches(5, 200))
+    _, before = processor_over(twenties, parts[0].schema)
+    first = BucketProcessor(Versions(None, only={0: before.dump()}), 1, 5 * S)
+    tester = TwsTester(first, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
+    tester.test(0, [payload_of(parts[0])])
+    plan_before = weft.optimize(weft.Workload([twenties]), "slice")
+    (scope,) = scopes_of(embed_query(plan_before, tens))
+    after = HostedScope(Parcel.of(scope).renamed(scope).emits, parts[0].schema)
+    second = BucketProcessor(Later(None, only={0: before.dump(), 1: after.dump()}), 1, 5 * S)
+    again = TwsTester(second, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
+    again.updateListState("log", 0, tester.peekListState("log", 0))
+    again.setWatermark(1_015_000)
+    (row,) = again.test(0, [payload_of(parts[1])])
+    limits = {label: us for _, label, us in json.loads(row["complete_from"])}
+    # Slices of 20 s serve 40 s windows as they are; those of 10 s begin with the next events.
+    assert limits == {"40s": None, "10s": 1030 * S}
+    closed = rows_closed(again.setWatermark(1_040_000), after.output)
+    labels = [after.emits[node].label for node in closed["node"].to_pylist()]
+    starts = closed["start"].to_pylist()
+    got = {(label, start // S) for label, start in zip(labels, starts, strict=True)}
+    assert got == {("20s", 1000), ("20s", 1020), ("40s", 1000), ("10s", 1030)}

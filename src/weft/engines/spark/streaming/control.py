@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weft.engines.spark.streaming.places import Place
 
 Action = Literal["add", "suspend", "resume"]
+Limits = dict[str, dict[str, int | None]]  # microseconds, by query and window
 _POLL_S = 0.2
 
 
@@ -100,30 +101,51 @@ class Control:
         (self._answers / f"{request.id}.json").write(json.dumps(asdict(answer)))
         (self._requests / f"{request.id}.json").delete()
 
-    def heard(self, limits: Iterable[tuple[str, str, int]]) -> None:
+    def heard(self, limits: Iterable[tuple[str, str, int | None]]) -> None:
         """Keep from when windows are complete; the last of all operators decides."""
         known = self.complete_from()
         before = json.dumps(known)
         for query, label, us in limits:
             own = known.setdefault(query, {})
-            own[label] = max(us, own.get(label, us))
+            told = [one for one in (us, own.get(label)) if one is not None]
+            own[label] = max(told, default=None)
         if json.dumps(known) != before:
             (self.own / "complete_from.json").write(json.dumps(known))
 
-    def complete_from(self) -> dict[str, dict[str, int]]:
-        """Return from when the windows of queries are complete that came while events did."""
+    def complete_from(self) -> Limits:
+        """Return from when windows are complete, of queries that came while events did.
+
+        None stands for no limit: the slices that were there serve every window that is open.
+        """
         text = (self.own / "complete_from.json").read()
-        told: dict[str, dict[str, int]] = json.loads(text or "{}")
+        told: Limits = json.loads(text or "{}")
         return told
 
+    def completed(self, query: Query, patience_s: float) -> Limits:
+        """Wait until operators have told it of all windows of a query, or patience ends."""
+        latest = time.monotonic() + patience_s
+        labels = {label for label, _ in query.windows}
+        while True:
+            limits = self.complete_from()
+            if labels <= limits.get(query.name, {}).keys() or time.monotonic() >= latest:
+                return limits
+            time.sleep(_POLL_S)
 
-def described(query: Query, limits: dict[str, dict[str, int]]) -> list[str]:
-    """Describe the windows of a query, and from when each is complete."""
+
+def described(query: Query, limits: Limits) -> list[str]:
+    """Describe the windows of a query, and from when each is complete.
+
+    >>> from weft import agg, tumbling
+    >>> asked = Query("q", source="r", windows={"a": tumbling(5), "b": tumbling(7)},
+    ...               aggs={"n": agg.count()})
+    >>> described(asked, {"q": {"a": 0}})
+    ['a: TUMBLE 5us, complete from 1970-01-01 00:00:00', 'b: TUMBLE 7us']
+    """
     from weft.time import instant
 
-    own = limits.get(query.name, {})
     lines = []
     for label, window in query.windows:
-        since = f", complete from {instant(own[label]):%Y-%m-%d %H:%M:%S}" if label in own else ""
-        lines.append(f"{label}: {window}{since}")
+        since = limits.get(query.name, {}).get(label)
+        told = "" if since is None else f", complete from {instant(since):%Y-%m-%d %H:%M:%S}"
+        lines.append(f"{label}: {window}{told}")
     return lines

@@ -134,9 +134,11 @@ class BucketProcessor(StatefulProcessor):
             return _Bucket(hosted.open(), chunks, *size)
         if written_by == self._version:
             return _Bucket(hosted.reopen(chunks), chunks, *size)
-        before = self._versions.of(written_by)[scope]
-        host = hosted.taking_over(_loaded(before).reopen(chunks), latest_us)
-        limits = [[*who, us] for who, us in host.operator.complete_from_us.items()]
+        before = _loaded(self._versions.of(written_by)[scope])
+        host = hosted.taking_over(before.reopen(chunks), latest_us)
+        known = {(emit.query, emit.label) for emit in before.emits}
+        added = [(e.query, e.label) for e in hosted.emits if (e.query, e.label) not in known]
+        limits = [[*who, host.operator.complete_from_us.get(who)] for who in added]
         return _Bucket(host, chunks, *size, json.dumps(limits))
 
     def _save(self, bucket: _Bucket) -> None:

@@ -40,7 +40,8 @@ class Progress:
     def of(progress: StreamingQueryProgress) -> Progress:
         """Read a progress report of Spark's."""
         states = progress.stateOperators
-        hosted = dict(progress.observedMetrics.get(METRICS) or {})
+        observed = progress.observedMetrics.get(METRICS)
+        hosted = {} if observed is None else observed.asDict()
         watermark = progress.eventTime.get("watermark")
         known = watermark is not None and not watermark.startswith("1970-01-01T00:00:00")
         return Progress(
