@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from weft.plan.joins import Instants
 
 _SECOND_US = 1e6
+Classes = tuple[tuple[int, int], ...]  # (residue, modulus) of edges
+
+
+def edges_of(*windows: object) -> Classes:
+    """Return the classes of edges, begins and ends, that windows need together."""
+    periodic = [w for w in windows if isinstance(w, PeriodicWindow)]
+    found = [c for w in periodic for c in ((w.offset_us, w.slide_us), end_class(w))]
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +53,40 @@ class InstantCost:
     def _side(self, side: int, early: bool) -> float:
         """Bring an input to its windows."""
         c, load = self.coefficients, self.loads[side]
-        arriving = load.rate * c.scan_event_ns
         if not early:
             # Every tuple becomes a row of every window that it is in.
             rows = load.window_tuples * self.instants_per_second
-            return arriving + rows * (c.write_partial_ns + c.shuffle_row_ns)
+            moved = c.write_partial_ns + c.shuffle_row_ns
+            return load.rate * c.scan_event_ns + rows * moved
+        classes = edges_of(self.instants.windows[side])
         width = self.widths[side]
-        folded = load.rate * (c.fold_event_ns + c.lift_ns * width)
+        return self.slicing(side, classes, width) + self.composing(side, classes)
+
+    def slicing(self, side: int, classes: Classes, width: int) -> float:
+        """Price of aggregating an input by (group, join value, slice), with edges of classes."""
+        c, load = self.coefficients, self.loads[side]
+        _, slice_tuples = self._slices(side, classes)
+        events = load.rate * (c.scan_event_ns + c.fold_event_ns + c.lift_ns * width)
+        pairs = occupancy(load.groups * load.join_values, slice_tuples)
+        moved = load.rate / max(slice_tuples, 1.0) * pairs
+        return events + moved * (c.write_partial_ns + c.shuffle_row_ns) + c.operator_ns
+
+    def composing(self, side: int, classes: Classes) -> float:
+        """Price of combining the slices of an input to its windows, at every instant."""
+        c, load, width = self.coefficients, self.loads[side], self.widths[side]
+        slices, slice_tuples = self._slices(side, classes)
         pairs = load.groups * load.join_values
-        slices, slice_tuples = self._slices(side)
         held = slices * occupancy(pairs, slice_tuples)
         rows = occupancy(pairs, load.window_tuples)
-        composing = held * (c.read_partial_ns + c.combine_ns * width) + rows * c.write_partial_ns
-        moved = load.rate / max(slice_tuples, 1.0) * occupancy(pairs, slice_tuples)
-        return (
-            arriving
-            + folded
-            + moved * (c.write_partial_ns + c.shuffle_row_ns)
-            + composing * self.instants_per_second
-            + c.operator_ns
-        )
+        per_instant = held * (c.read_partial_ns + c.combine_ns * width) + rows * c.write_partial_ns
+        return per_instant * self.instants_per_second
 
-    def _slices(self, side: int) -> tuple[float, float]:
+    def _slices(self, side: int, classes: Classes) -> tuple[float, float]:
         """Return how many slices a window has, and how many tuples a slice."""
         load, window = self.loads[side], self.instants.windows[side]
         if not isinstance(window, PeriodicWindow):
             return 1.0, load.window_tuples
-        begin = (window.offset_us, window.slide_us)
-        count = max(window.range_us * edge_rate(tuple({begin, end_class(window)})), 1.0)
+        count = max(window.range_us * edge_rate(classes), 1.0)
         return count, load.window_tuples / count
 
     def _joining(self, early: Placement) -> float:

@@ -209,7 +209,6 @@ def join_query(emit: Emit) -> JoinQuery:
     if not isinstance(join, Join):
         raise InternalError(f"query {emit.query!r} is no join")
     inputs = tuple(
-        JoinInput(s.input.source, s.alias, s.input.time, s.window, s.input.where)
-        for s in join.sides
+        JoinInput(s.scan.source, s.alias, s.scan.time, s.window, s.scan.where) for s in join.sides
     )
     return JoinQuery(emit.query, inputs, join.on, join.keys, emit.outputs, emit.window_columns)

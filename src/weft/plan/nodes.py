@@ -144,14 +144,25 @@ class Roll(_Identified):
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """One input of a join: its rows, its window, and whether it is aggregated early."""
+    """One input of a join: its rows, its window, and whether it is aggregated early.
 
-    input: Scan
+    An early input may read slices that other joins read too.
+    """
+
+    input: Scan | Slice
     alias: str
     window: PeriodicWindow | LandmarkWindow | None
     early: bool
     keys: Keys  # group and join attributes this input owns
     partials: tuple[Partial, ...]
+
+    @property
+    def scan(self) -> Scan:
+        """The rows of the source."""
+        below: Scan | Slice = self.input
+        while not isinstance(below, Scan):
+            below = below.input
+        return below
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +176,7 @@ class Join(_Identified):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The scans of all sides."""
+        """What all sides read: scans, or slices."""
         return tuple(side.input for side in self.sides)
 
 

@@ -110,6 +110,14 @@ def _check_join(node: Join) -> None:
     counts = Partial("count_rows", ())
     for side in node.sides:
         _require(counts in side.partials, "early-inputs-carry-counts", node)
+        if isinstance(side.input, Slice):
+            held, window = side.input, side.window
+            _require(side.early and held.keys == side.keys, "same-keys-as-the-feeder", node)
+            _require(
+                set(side.partials) <= set(held.partials), "partials-come-from-the-feeder", node
+            )
+            sliced = isinstance(window, PeriodicWindow) and cuts(held.edges, window)
+            _require(sliced, "slices-end-at-the-window", node)
     own = {(p.kind, len(p.args)) for side in node.sides for p in side.partials}
     needed = {(p.kind, len(p.args)) for p in node.partials}
     _require(needed <= own, "results-have-their-partials", node)

@@ -8,7 +8,7 @@ other inputs is to be counted as often as tuples stand behind it, and a group wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from weft.aggregates import Partial, decompose
@@ -26,9 +26,10 @@ from weft.cost.model import coefficients_of
 from weft.errors import QueryError
 from weft.expression import columns_of
 from weft.plan.joins import JoinShape
-from weft.plan.nodes import Emit, Join, JoinSide, Node, Scan, topological
+from weft.plan.nodes import Emit, Join, JoinSide, Node, Scan, Slice, topological
 from weft.plan.plan import Candidate
 from weft.plan.validate import validate
+from weft.planners.join_sharing import with_shared_slices
 from weft.query import JoinQuery
 from weft.statistics import Statistics
 from weft.window import LandmarkWindow, PeriodicWindow
@@ -63,6 +64,10 @@ class PlannedJoin:
     costs: Mapping[Placement, float]
     loads: tuple[SideLoad, ...]
     assumed: bool
+    pricing: PlacementCost
+    sharing: tuple[Candidate, ...] = ()  # what slices cost that other joins may read too
+    saved: float = 0.0  # what its own node need not pay, because slices do
+    slicing: Mapping[Slice, float] = field(default_factory=dict)  # what those slices cost
 
     @property
     def planner(self) -> str:
@@ -72,7 +77,10 @@ class PlannedJoin:
     def node_costs(self) -> dict[Node, float]:
         """Charge the whole join to its node."""
         nodes = topological((self.emit,))
-        return {n: self.costs[self.early] if isinstance(n, Join) else 0.0 for n in nodes}
+        own = self.costs[self.early] - self.saved
+        prices = {n: own if isinstance(n, Join) else 0.0 for n in nodes}
+        prices.update(self.slicing.items())
+        return prices
 
     def candidates(self, prefix: str = "") -> tuple[Candidate, ...]:
         """List every placement with its cost."""
@@ -116,11 +124,13 @@ def plan_joins(
 ) -> tuple[PlannedJoin, ...]:
     """Plan every join of a workload; a planner that is no placement leaves the choice to cost."""
     placement = planner if is_placement(planner, workload) else None
-    return tuple(
+    planned = [
         plan_join(query, placement, engine, statistics, model, loads.get(query.name))
         for query in workload
         if isinstance(query, JoinQuery)
-    )
+    ]
+    # Spark compiles every join by itself, so there is nothing to share.
+    return tuple(planned if engine == "spark" else with_shared_slices(planned))
 
 
 def is_placement(planner: str, workload: Workload) -> bool:
@@ -134,7 +144,10 @@ def join_candidates(joins: Sequence[PlannedJoin], *, alone: bool) -> tuple[Candi
     return tuple(
         candidate
         for join in joins
-        for candidate in join.candidates("" if alone else f"{join.query}: ")
+        for candidate in (
+            *join.candidates("" if alone else f"{join.query}: "),
+            *join.sharing,
+        )
     )
 
 
@@ -162,7 +175,8 @@ def plan_join(
         early = named
     emit = emit_of(query, early)
     validate(topological((emit,)))
-    return PlannedJoin(query.name, emit, early, costs, known, loads is None and not statistics)
+    assumed = loads is None and not statistics
+    return PlannedJoin(query.name, emit, early, costs, known, assumed, pricing)
 
 
 def _pricing(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _SECOND_US = 1_000_000
 _BATCH = 2_000
-_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +76,12 @@ def _sql(loads: tuple[SideLoad, ...]) -> str:
     return f"{select} GROUP BY {grouped}" if grouped else select
 
 
-def timed_join(streams: Streams, early: Placement, method: Method) -> tuple[float, Any, Any]:
+def timed_join(
+    streams: Streams, early: Placement, method: Method, rounds: int = 3
+) -> tuple[float, Any, Any]:
     """Return processor seconds for the timed tuples, the result, and what was counted."""
     best, found, counters = float("inf"), None, None
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         join = filled(streams, early, method)
         before = join.state.counters.copy()
         batches = streams.batches(_BATCH)
@@ -93,14 +94,16 @@ def timed_join(streams: Streams, early: Placement, method: Method) -> tuple[floa
 
 
 def filled(streams: Streams, early: Placement, method: Method) -> Any:
-    """Return a join whose windows are full."""
+    """Return a join whose windows are full; they are filled by the cheapest plan."""
     from weft.engines.local.joins.continuous import ContinuousJoin
     from weft.parsing import parse
     from weft.planners.portfolio import optimize
 
-    (emit,) = optimize(parse(streams.sql), placement_name(early), "local").emits
+    everywhere = placement_name((True,) * len(early))
+    (emit,) = optimize(parse(streams.sql), everywhere, "local").emits
     schemas = {f"s{i}": table.schema for i, table in enumerate(streams.filling, 1)}
     join = ContinuousJoin.of(emit, schemas, method)
     for i, table in enumerate(streams.filling, 1):
         join.push(f"s{i}", table)
+    join.place(early)
     return join

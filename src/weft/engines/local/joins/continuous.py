@@ -149,7 +149,7 @@ class ContinuousJoin:
     def push(self, source: str, table: pa.Table) -> None:
         """Take a batch of a source, which may be several inputs of the join."""
         for side, given in enumerate(self.join.sides):
-            if given.input.source == source:
+            if given.scan.source == source:
                 self._push(side, table)
 
     def _push(self, side: int, table: pa.Table) -> None:

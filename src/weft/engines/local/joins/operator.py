@@ -49,15 +49,24 @@ class JoinOperator:
     matched: int = 0
 
     @classmethod
-    def of(cls, emit: Emit, sources: Mapping[str, pa.Schema]) -> JoinOperator:
-        """Prepare a join over sources of these schemas."""
+    def of(
+        cls, emit: Emit, sources: Mapping[str, pa.Schema], like: JoinOperator | None = None
+    ) -> JoinOperator:
+        """Prepare a join over sources of these schemas.
+
+        A join that differs from another in its windows only numbers values as that one does.
+        """
         join = emit.inputs[0]
         if not isinstance(join, Join):
             raise InternalError(f"query {emit.query!r} is no join")
         query = join_query(emit)
         shape = JoinShape.of(query)
         stores = tuple(
-            SideStore.of(side, InputCodes.of(shape, place), shape.instants)
+            SideStore.of(
+                side,
+                InputCodes.of(shape, place) if like is None else like.stores[place].codes,
+                shape.instants,
+            )
             for place, side in enumerate(join.sides)
         )
         return cls(
@@ -68,7 +77,7 @@ class JoinOperator:
             join_schema(query, sources),
             variable_types(query, sources),
             stores,
-            tuple(ColumnCodes() for _ in shape.variables),
+            tuple(ColumnCodes() for _ in shape.variables) if like is None else like.variables,
             KeyCodes(len(query.keys)),
         )
 

@@ -21,6 +21,7 @@ from weft.engines.local.lifting import lift
 from weft.engines.local.rolls import coarser
 from weft.engines.local.slices import slices_of_edges
 from weft.kernels.slicing import slices_of_classes
+from weft.plan import Slice
 from weft.window import Edges, PeriodicWindow
 
 if TYPE_CHECKING:
@@ -69,7 +70,11 @@ class SideStore:
     def of(cls, side: JoinSide, codes: InputCodes, instants: Instants) -> SideStore:
         """Prepare the store of an input; slices end where its window, or an instant, does."""
         window = side.window
-        slices = slices_of_edges(Edges.of([window])) if isinstance(window, PeriodicWindow) else None
+        slices = None
+        if isinstance(side.input, Slice):
+            slices = slices_of_edges(side.input.edges)
+        elif isinstance(window, PeriodicWindow):
+            slices = slices_of_edges(Edges.of([window]))
         return cls(
             side,
             codes,
@@ -91,7 +96,9 @@ class SideStore:
         if not len(events):
             return
         if self.early:
-            self.runs.append(slice_batch(events, self.slices, self.side.partials, 1))
+            given = self.side.input
+            held = given.partials if isinstance(given, Slice) else self.side.partials
+            self.runs.append(slice_batch(events, self.slices, held, 1))
             return
         order = np.lexsort((events.times_us, events.keys))
         times = events.times_us

@@ -86,7 +86,7 @@ class JoinStream:
     @property
     def sources(self) -> tuple[str, ...]:
         """The sources that are read."""
-        return tuple(dict.fromkeys(side.input.source for side in self.sides))
+        return tuple(dict.fromkeys(side.scan.source for side in self.sides))
 
     @property
     def metrics(self) -> JoinMetrics:
@@ -154,7 +154,7 @@ class JoinStream:
 
     def _take(self, source: str, table: pa.Table) -> None:
         for place, side in enumerate(self.sides):
-            if side.input.source == source:
+            if side.scan.source == source:
                 kept = self._in_time(place, side, table)
                 self.taken[place] = self.taken.get(place, 0) + kept.num_rows
                 if isinstance(self.operator, JoinOperator):
@@ -175,8 +175,8 @@ class JoinStream:
                     hint=f"push the table first, or give it a window: {side.alias} [UNTIL NOW]",
                 )
             return table
-        assert side.input.time is not None
-        times, valid = read_times(plain(table[side.input.time]), side.input.time)
+        assert side.scan.time is not None
+        times, valid = read_times(plain(table[side.scan.time]), side.scan.time)
         timed = times if valid is None else times[valid]
         if timed.size:
             latest, first = int(timed.max()), int(timed.min())
