@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weft.engines.local.joins.compiled import borrowing
 from weft.engines.local.joins.state import (
     EARLY,
     ERROR,
@@ -31,11 +32,13 @@ from weft.engines.local.joins.state import (
     Int64s,
     State,
 )
-from weft.engines.local.joins.updates import add_real
-from weft.kernels.parallel import unlocked
+from weft.engines.local.joins.updates import add_real, clear_real
+
+# Rows of the room that a walk needs, one column per input or step.
+FOUND, SUM_OF_GROUPS, CHOSEN, WEIGHT = range(4)
 
 
-@unlocked
+@borrowing
 def probe(
     slot: int,
     sign: int,
@@ -104,13 +107,13 @@ def probe(
                 added = sign * tuple_real[slot if real_side[column] == side else row, column]
                 add_real(result_real, group, column, added, abs(added))
             if sign < 0 and sizes[group] == 0:
-                result_real[group] = 0.0
+                clear_real(result_real, group)
         row = tuples[row, link]
     counters[PROBES] += probes
     counters[MATCHES] += matches
 
 
-@unlocked
+@borrowing
 def _found(value: int, values: Int64s, side: int, pairs: Int64s) -> tuple[int, int]:
     """Look at every row of an aggregation set for those of a join value, as a nested loop does."""
     start, stop = _all_pairs(values, side)
@@ -122,14 +125,14 @@ def _found(value: int, values: Int64s, side: int, pairs: Int64s) -> tuple[int, i
     return first, first + found
 
 
-@unlocked
+@borrowing
 def _all_pairs(values: Int64s, side: int) -> tuple[int, int]:
     """Return where the aggregation set of an input begins and ends; it lies in one piece."""
     last = values.shape[1] - 1
     return values[side, 0, FIRST_PAIR], values[side, last, STOP_PAIR]
 
 
-@unlocked
+@borrowing
 def _apply_set(
     slot: int,
     sign: int,
@@ -172,10 +175,10 @@ def _apply_set(
             group = base + pairs[row, GROUP]
             add_real(result_real, group, column, added, off)
             if sizes[group] == 0:
-                result_real[group, column] = 0.0
+                clear_real(result_real, group)
 
 
-@unlocked
+@borrowing
 def probe_all(slot: int, sign: int, state: State, room: Int64s) -> None:
     """Apply a tuple and every combination of matching rows of the other inputs to the result.
 
@@ -185,33 +188,33 @@ def probe_all(slot: int, sign: int, state: State, room: Int64s) -> None:
     tuples, pairs, rules, order = state.tuples, state.pairs, state.rules, state.order
     side, pair = tuples[slot, SIDE], tuples[slot, PAIR]
     value, steps = pairs[pair, VALUE], rules.shape[0] - 1
-    found, groups, chosen, weights = room[0], room[1], room[2], room[3]
-    chosen[side], weights[side], groups[0] = slot, 1, pairs[pair, GROUP]
+    room[CHOSEN, side], room[WEIGHT, side] = slot, 1
+    room[SUM_OF_GROUPS, 0] = pairs[pair, GROUP]
     nested_loop = state.nested_loop[0] == 1
     step = 0
-    found[0] = _sought(NOTHING, order[side, 0], value, nested_loop, state)
+    room[FOUND, 0] = _sought(NOTHING, order[side, 0], value, nested_loop, state)
     while step >= 0:
-        other, row = order[side, step], found[step]
+        other, row = order[side, step], room[FOUND, step]
         if row == NOTHING:
             step -= 1
             if step >= 0:
                 before = order[side, step]
-                found[step] = _sought(found[step], before, value, nested_loop, state)
+                room[FOUND, step] = _sought(room[FOUND, step], before, value, nested_loop, state)
             continue
         early = rules[other, EARLY] == 1
-        chosen[other] = row
-        weights[other] = pairs[row, SIZE] if early else 1
-        group = groups[step] + pairs[row if early else tuples[row, PAIR], GROUP]
+        room[CHOSEN, other] = row
+        room[WEIGHT, other] = pairs[row, SIZE] if early else 1
+        group = room[SUM_OF_GROUPS, step] + pairs[row if early else tuples[row, PAIR], GROUP]
         if step + 1 < steps:
             step += 1
-            groups[step] = group
-            found[step] = _sought(NOTHING, order[side, step], value, nested_loop, state)
+            room[SUM_OF_GROUPS, step] = group
+            room[FOUND, step] = _sought(NOTHING, order[side, step], value, nested_loop, state)
         else:
-            _apply(side, group, sign, chosen, weights, state)
-            found[step] = _sought(row, other, value, nested_loop, state)
+            _apply(side, group, sign, room, state)
+            room[FOUND, step] = _sought(row, other, value, nested_loop, state)
 
 
-@unlocked
+@borrowing
 def _sought(row: int, side: int, value: int, nested_loop: bool, state: State) -> int:
     """Return the row of an input after this one, or its first, that has a join value."""
     tuples, pairs, values, counters = state.tuples, state.pairs, state.values, state.counters
@@ -235,32 +238,33 @@ def _sought(row: int, side: int, value: int, nested_loop: bool, state: State) ->
     return row
 
 
-@unlocked
-def _apply(side: int, group: int, sign: int, chosen: Int64s, weights: Int64s, state: State) -> None:
+@borrowing
+def _apply(side: int, group: int, sign: int, room: Int64s, state: State) -> None:
     """Add one combination of rows to its group, or take it out; an empty group is cleared.
 
     What an input contributes counts as often as all the others have tuples.
     """
     size = np.int64(1)
-    for weight in weights:
-        size *= weight
+    for owner in range(room.shape[1]):
+        size *= room[WEIGHT, owner]
     state.sizes[group] += sign * size
     for column in range(state.whole_side.size):
         owner = state.whole_side[column]
         early = state.rules[owner, EARLY] == 1 and owner != side
         own = state.pair_whole if early else state.tuple_whole
-        times = sign * (size // weights[owner])
-        state.result_whole[group, column] += times * own[chosen[owner], column]
+        times = sign * (size // room[WEIGHT, owner])
+        state.result_whole[group, column] += times * own[room[CHOSEN, owner], column]
     for column in range(state.real_side.size):
         owner = state.real_side[column]
-        row, times = chosen[owner], sign * (size // weights[owner])
+        row, times = room[CHOSEN, owner], sign * (size // room[WEIGHT, owner])
         if state.rules[owner, EARLY] == 1 and owner != side:
-            sums = state.pair_real[row, column]
-            added, off = times * (sums[TOTAL] + sums[LOST]), abs(times) * sums[ERROR]
+            sums = state.pair_real
+            added = times * (sums[row, column, TOTAL] + sums[row, column, LOST])
+            off = abs(times) * sums[row, column, ERROR]
         else:
             added = times * state.tuple_real[row, column]
             off = abs(added)
         add_real(state.result_real, group, column, added, off)
     state.counters[MATCHES] += 1
     if sign < 0 and state.sizes[group] == 0:
-        state.result_real[group] = 0.0
+        clear_real(state.result_real, group)

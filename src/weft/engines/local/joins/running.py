@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft.engines.local.joins.compiled import borrowing
 from weft.engines.local.joins.probing import probe, probe_all
 from weft.engines.local.joins.state import (
     EARLY,
@@ -21,7 +22,6 @@ from weft.engines.local.joins.state import (
     State,
 )
 from weft.engines.local.joins.updates import arrive, leave, update_extremes, update_sums
-from weft.kernels.parallel import unlocked
 
 if TYPE_CHECKING:
     from weft.engines.local.joins.state import Doubles, Int64s
@@ -35,7 +35,8 @@ def run(state: State, first: int, stop: int, until_us: int) -> None:
     if state.rules.shape[0] == 2:
         _run_two(first, stop, until_us, *_TWO(state))
     else:
-        _run_all(state, first, stop, until_us)
+        room = np.zeros((4, state.rules.shape[0]), np.int64)
+        _run_all(state, first, stop, until_us, room)
 
 
 _TWO = attrgetter(
@@ -45,7 +46,7 @@ _TWO = attrgetter(
 )
 
 
-@unlocked
+@borrowing
 def _run_two(
     first: int,
     stop: int,
@@ -120,11 +121,10 @@ def _run_two(
         )
 
 
-@unlocked
-def _run_all(state: State, first: int, stop: int, until_us: int) -> None:
+@borrowing
+def _run_all(state: State, first: int, stop: int, until_us: int, room: Int64s) -> None:
     """Run with any number of inputs."""
     tuples, windows, rules = state.tuples, state.windows, state.rules
-    room = np.zeros((4, rules.shape[0]), np.int64)
     for slot in range(first, stop + 1):
         now_us = tuples[slot, TIME] if slot < stop else until_us
         for side in range(rules.shape[0]):
@@ -144,7 +144,7 @@ def _run_all(state: State, first: int, stop: int, until_us: int) -> None:
             probe_all(slot, 1, state, room)
 
 
-@unlocked
+@borrowing
 def _update(state: State, slot: int, sign: int) -> None:
     update_sums(
         slot,
@@ -170,7 +170,7 @@ def _update(state: State, slot: int, sign: int) -> None:
         )
 
 
-@unlocked
+@borrowing
 def place(state: State, side: int, early: int) -> None:
     """Aggregate an input early from now on, or no more; the result stays as it is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.engines.local.joins.compiled import borrowing
 from weft.engines.local.joins.state import (
     ERROR,
     FIRST,
@@ -22,10 +23,9 @@ from weft.engines.local.joins.state import (
     Doubles,
     Int64s,
 )
-from weft.kernels.parallel import unlocked
 
 
-@unlocked
+@borrowing
 def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
     """Add a tuple to its window."""
     side = tuples[slot, SIDE]
@@ -45,7 +45,7 @@ def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: In
     values[side, value, LAST_TUPLE] = slot
 
 
-@unlocked
+@borrowing
 def leave(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
     """Remove the oldest tuple of an input from its window; it is the oldest of its value too."""
     side = tuples[slot, SIDE]
@@ -54,7 +54,7 @@ def leave(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int
     values[side, pairs[tuples[slot, PAIR], VALUE], FIRST_TUPLE] = tuples[slot, NEXT_OF_VALUE]
 
 
-@unlocked
+@borrowing
 def update_sums(
     slot: int,
     sign: int,
@@ -74,10 +74,10 @@ def update_sums(
         added = sign * tuple_real[slot, column]
         add_real(pair_real, pair, column, added, abs(added))
     if pairs[pair, SIZE] == 0:
-        pair_real[pair] = 0.0
+        clear_real(pair_real, pair)
 
 
-@unlocked
+@borrowing
 def add_real(sums: Doubles, row: int, column: int, added: float, error: float) -> None:
     """Add to a sum of doubles, and remember what the addition rounds off."""
     before = sums[row, column, TOTAL]
@@ -88,7 +88,15 @@ def add_real(sums: Doubles, row: int, column: int, added: float, error: float) -
     sums[row, column, ERROR] += error
 
 
-@unlocked
+@borrowing
+def clear_real(sums: Doubles, row: int) -> None:
+    """Set the sums of a row without tuples to nothing, its rounding errors with them."""
+    for column in range(sums.shape[1]):
+        for part in range(sums.shape[2]):
+            sums[row, column, part] = 0.0
+
+
+@borrowing
 def update_extremes(
     slot: int,
     sign: int,

@@ -1,0 +1,41 @@
+"""Compile the loops of joins, and keep what was compiled on disk until a file here changes.
+
+Like the kernels, they only borrow arrays, so reference counts, which are atomic and taken for each
+array of each call, are left out; they run without the interpreter lock.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from numba import njit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def _digest_of_sources() -> str:
+    digest = blake2b(digest_size=6)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_DIGEST = _digest_of_sources()
+
+
+def borrowing(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that neither makes nor keeps an array.
+
+    numba looks at a function's own file alone to tell whether a compilation on disk is stale; its
+    name carries a digest of all files here, because these functions are compiled into each other.
+    """
+    function.__qualname__ = f"{function.__qualname__}_{_DIGEST}"
+    options = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+    compiled: Callable[Parameters, Result] = njit(**options)(function)
+    return compiled
