@@ -362,13 +362,20 @@ def _plan(
 ) -> Plan:
     """Plan for an engine: of all plans that it can run, the cheapest."""
     from weft.engines.base import SelectiveEngine
+    from weft.engines.joins import loads_of_joins
     from weft.planners.portfolio import PLANNERS, optimize
 
     exact = {name: columns_of_table(table).exact for name, table in tables.items()}
 
     def planned(by: str) -> Plan:
         return optimize(
-            workload, by, family_of(engine), statistics, exact_columns=exact, strategy=strategy
+            workload,
+            by,
+            family_of(engine),
+            statistics,
+            exact_columns=exact,
+            strategy=strategy,
+            join_loads={} if statistics is not None else loads_of_joins(workload, tables),
         )
 
     def fits(plan: Plan) -> bool:

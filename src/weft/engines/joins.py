@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from weft.cost.joins import SideLoad
 from weft.engines.kinds import kind_of, wider_type
 from weft.engines.schema import call_type, check_filter, expression_type, time_type
 from weft.errors import InternalError, QueryError
 from weft.expression import column
+from weft.frames import in_microseconds
 from weft.plan.joins import JoinShape
+from weft.query import JoinQuery
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from weft.query import JoinQuery
+    from weft.query import Workload
 
 
 def join_schema(query: JoinQuery, sources: Mapping[str, pa.Schema]) -> pa.Schema:
@@ -95,3 +98,57 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if wider is None:
         raise InternalError(f"{a} and {b} have no common type")
     return wider
+
+
+def loads_of_joins(
+    workload: Workload, tables: Mapping[str, Any]
+) -> dict[str, tuple[SideLoad, ...]]:
+    """Measure the inputs of all joins over Arrow tables, where nobody says what they bring."""
+    joins = [query for query in workload if isinstance(query, JoinQuery)]
+    return {
+        query.name: measured_loads(query, tables)
+        for query in joins
+        if all(isinstance(tables[given.source], pa.Table) for given in query.inputs)
+    }
+
+
+def measured_loads(query: JoinQuery, tables: Mapping[str, pa.Table]) -> tuple[SideLoad, ...]:
+    """Measure what the inputs of a join bring: rates, window sizes, groups and join values.
+
+    >>> from weft.parsing import parse
+    >>> (query,) = parse('''SELECT COUNT(*) AS n
+    ...     FROM a TIMESTAMP BY ts [RANGE 4 SECONDS SLIDE 1 SECOND], b WHERE a.k = b.k''')
+    >>> rows = pa.table({"ts": [0, 1_000_000, 2_000_000], "k": [1, 1, 2]})
+    >>> measured_loads(query, {"a": rows, "b": rows})[0]
+    SideLoad(rate=1.0, window_tuples=3.0, groups=1.0, join_values=2.0)
+    """
+    shape = JoinShape.of(query)
+    loads = []
+    for side, given in enumerate(query.inputs):
+        table = tables[given.source]
+        known = {column(name): name for name in table.column_names}
+        groups = [known[k.text] for k in shape.keys if k.side == side and k.text in known]
+        joined = [known[name] for name in shape.join_columns(side) if name in known]
+        rate = 0.0 if given.time is None else _rate(table, given.time)
+        held = float(table.num_rows)
+        if isinstance(given.window, PeriodicWindow):
+            held = min(rate * given.window.range_us / 1e6, held)
+        loads.append(
+            SideLoad(rate, max(held, 1.0), _distinct(table, groups), _distinct(table, joined))
+        )
+    return tuple(loads)
+
+
+def _rate(table: pa.Table, time: str) -> float:
+    """Events per second, or one where all have the same time."""
+    import pyarrow.compute as pc
+
+    times = in_microseconds(table[time]).cast(pa.int64(), safe=False)
+    first, last = pc.min(times).as_py() or 0, pc.max(times).as_py() or 0
+    return (table.num_rows - 1) * 1e6 / (last - first) if last > first else 1.0
+
+
+def _distinct(table: pa.Table, names: list[str]) -> float:
+    if not names or not table.num_rows:
+        return 1.0
+    return float(table.select(names).group_by(list(dict.fromkeys(names))).aggregate([]).num_rows)
