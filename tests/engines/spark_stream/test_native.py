@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import weft
 from weft import agg
+from weft.engines.spark.streaming.progress import Progress
 from weft.testing import assert_same_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 pytestmark = pytest.mark.spark
 S = 1_000_000
@@ -54,3 +54,50 @@ def test_closed_windows_have_the_rows_of_the_reference_engine(
     assert_same_rows(query, done.rows, expected)
     assert done.input_rows == readings.num_rows
     assert done.state_operators == (1 if planner == "independent" else 2)
+
+
+def test_late_events_are_reported_and_change_nothing(streams: Any, readings: pa.Table) -> None:
+    on_time = readings.sort_by("ts")
+    streams.write(on_time, 2, disorder_s=0)
+    late = on_time.slice(0, 20)
+    streams.append(late)
+    streams.append(on_time.slice(on_time.num_rows - 1))  # so that another micro-batch follows
+    query = query_over({"10s": weft.tumbling("10 seconds")}, aggs={"n": agg.count()})
+    done = streams.ran(weft.run(weft.Workload([query]), {"r": streams.read()}))
+    wanted = weft.run(weft.Workload([query]), {"r": on_time}, engine="reference")
+    assert_same_rows(query, done.rows, streams.closed(wanted, 5 * S))
+    dropped = sum(Progress.of(p).late for p in done.progress)
+    assert 0 < dropped <= late.num_rows
+
+
+def test_days_of_a_time_zone_and_a_time_in_microseconds(streams: Any, readings: pa.Table) -> None:
+    """Clocks go back in Berlin on 29 October 2023; that day has 25 hours."""
+    start_us = 1_698_400_000 * S
+    slow = pc.add(pc.multiply(pc.subtract(in_us(readings), in_us(readings)[0]), 700), start_us)
+    events = readings.set_column(0, "ts", slow).sort_by("ts")
+    streams.write(events, 2, disorder_s=0)
+    query = query_over(
+        {"day": weft.calendar("day", "Europe/Berlin"), "6h": weft.tumbling("6 hours")},
+        aggs={"n": agg.count(), "s": agg.sum("k")},
+    )
+    done = streams.ran(weft.run(weft.Workload([query]), {"r": streams.read()}, planner="slice"))
+    wanted = weft.run(weft.Workload([query]), {"r": events}, engine="reference")
+    expected = streams.closed(wanted, 5 * S)
+    assert "day" in expected["window"].to_pylist()
+    assert_same_rows(query, done.rows, expected)
+
+
+def in_us(table: pa.Table) -> pa.ChunkedArray:
+    return table["ts"].cast(pa.int64())
+
+
+def test_every_door_gives_a_stream_for_a_stream(streams: Any, readings: pa.Table) -> None:
+    streams.write(readings, 1)
+    timed = streams.read().withWatermark("ts", "5 seconds")
+    sql = "SELECT k, MIN(v) AS lo FROM r GROUP BY k, window(ts, '20 seconds')"
+    assert weft.sql(sql, r=timed).isStreaming
+    rows = weft.aggregate(
+        timed, by=["k"], windows={"20s": weft.tumbling("20 seconds")}, aggs={"lo": agg.min("v")}
+    )
+    assert rows.isStreaming
+    assert rows.schema["window_end"].metadata == {"spark.watermarkDelayMs": 0}
