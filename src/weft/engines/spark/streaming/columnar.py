@@ -6,7 +6,7 @@ a bucket's state is columnar, and Spark's state store sees the bucket, not its k
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,13 +18,14 @@ from weft.engines.spark.session import spark_schema
 from weft.engines.spark.streaming.packing import PACKED_SCHEMA, PAYLOAD, Packer, Unpacker
 from weft.engines.spark.streaming.parcels import BUCKET, Parcel, Post
 from weft.engines.spark.streaming.processor import APPEND, COMPLETE, OUTPUT_SCHEMA, BucketProcessor
+from weft.engines.spark.streaming.settings import setting
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.versions import Versions
 from weft.engines.spark.streaming.watermark import delay_us_of, watermarked
 from weft.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
@@ -127,18 +128,9 @@ def _result(picking: _Picking, rows: DataFrame) -> DataFrame:
     return result_of(opened, picking.emits, picking.query, picking.hosted, picking.time_type)
 
 
-@contextmanager
-def stored_in(provider: str, session: SparkSession) -> Iterator[None]:
+def stored_in(provider: str, session: SparkSession) -> AbstractContextManager[None]:
     """Let streams that are started meanwhile keep their state in a store of this kind."""
-    before = session.conf.get(STORE_SETTING, None)
-    session.conf.set(STORE_SETTING, provider)
-    try:
-        yield
-    finally:
-        if before is None:
-            session.conf.unset(STORE_SETTING)
-        else:
-            session.conf.set(STORE_SETTING, before)
+    return setting(session, STORE_SETTING, provider)
 
 
 def stored_for(strategy: str, session: SparkSession) -> AbstractContextManager[None]:

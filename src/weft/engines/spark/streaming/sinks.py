@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pyspark.sql import functions as F
 
 from weft.engines.spark.streaming.places import Place, as_directory
+from weft.engines.spark.streaming.settings import setting
 from weft.errors import QueryError, suggest
 
 if TYPE_CHECKING:
@@ -84,8 +85,9 @@ class TableSink:
         session = rows.sparkSession
         if not session.catalog.tableExists(self.name):
             numbered.limit(0).write.partitionBy(BATCH).format("parquet").saveAsTable(self.name)
-        writer = numbered.write.option("partitionOverwriteMode", "dynamic")
-        writer.insertInto(self.name, overwrite=True)
+        # Only the partition of this batch is replaced, not the table.
+        with setting(session, "spark.sql.sources.partitionOverwriteMode", "dynamic"):
+            numbered.write.insertInto(self.name, overwrite=True)
 
 
 @dataclass(frozen=True, slots=True)
