@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.cost.strategies import check_strategy
-from weft.engines.base import Unsupported
 from weft.engines.spark.columnar import ColumnarStrategy
+from weft.engines.spark.joins import compile_joins, unsupported_joins
 from weft.engines.spark.measured import measured
 from weft.engines.spark.native import NativeStrategy
 from weft.engines.spark.results import SharedResults
 from weft.engines.spark.scopes import PlannedScope, Strategy, scopes_of
 from weft.errors import UnsupportedError
-from weft.plan import Join, Plan
 from weft.plan.plan import NATIVE
 
 if TYPE_CHECKING:
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from weft.engines.base import Unsupported
     from weft.engines.measures import Measures
+    from weft.plan import Plan
 
 _NATIVE = NativeStrategy()
 
@@ -41,11 +42,7 @@ class SparkEngine:
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
         """Name the nodes that the strategy of their scope cannot compile, and why."""
-        joins = [
-            Unsupported(node, "joins are not compiled to Spark")
-            for node in plan.nodes
-            if isinstance(node, Join)
-        ]
+        joins = unsupported_joins(plan)
         found = [
             problem
             for scope in scopes_of(plan)
@@ -67,7 +64,8 @@ class SparkEngine:
             compiled = self._strategy(scope, plan).compile(scope, source)
             results |= compiled.results
             kept += compiled.kept
-        return SharedResults({query.name: results[query.name] for query in plan.queries}, kept)
+        results |= compile_joins(plan, sources)
+        return SharedResults({emit.query: results[emit.query] for emit in plan.emits}, kept)
 
     def run_measured(
         self, plan: Plan, sources: Mapping[str, DataFrame]
