@@ -50,16 +50,16 @@ def invoke(*words: object, status: int = 0) -> str:
 def test_a_folder_of_parquet_is_run_on_spark_by_default(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    words = ("run", "-e", SQL, "-t", f"readings={folder}", "--limit", 2)
+    words = ("run", "-e", SQL, "-t", f"readings={folder}", "--limit", 1)
     shown = invoke(*words)
     wanted = ReferenceEngine().answer(weft.parse(SQL), {"readings": READINGS})
     for name, rows in wanted.items():
-        assert f"{name}: {rows.num_rows} rows, the first 2 shown" in shown
+        assert f"{name}: {rows.num_rows} rows, the first 1 shown" in shown
     first = str(wanted["lows"]["lo"][0].as_py())
     assert first in shown
     invoke(*words, "-o", tmp_path / "out.parquet", "--verify")
     for name, rows in wanted.items():
-        assert read_table(tmp_path / f"out-{name}.parquet").equals(rows)
+        assert read_table(tmp_path / f"out-{name}.parquet").cast(rows.schema).equals(rows)
 
 
 def test_stats_tell_scans_shuffles_and_the_rows_of_every_node(
