@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from weft import agg
+from weft.engines.spark.streaming.sinks import TableSink
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
@@ -146,3 +147,46 @@ def test_refusals(streams: Any, readings: pa.Table) -> None:
     (streams.place / "c3" / "offsets" / "0").mkdir(parents=True)
     with pytest.raises(weft.QueryError, match="that weft did not start"):
         weft.start(workload_of(LOWS), tables, "x", streams.place / "c3")
+
+
+def test_a_table_sink_and_updates_of_open_windows(streams: Any, readings: pa.Table) -> None:
+    """One stream, two sinks: a table of the catalog, and a function that sees every update."""
+    streams.write(readings, 2)
+    query = weft.Query(
+        "lows",
+        source="r",
+        time="ts",
+        keys=["k"],
+        windows={"1m": weft.tumbling("1 minute")},
+        aggs={"lo": agg.min("v"), "n": agg.count()},
+        watermark="5 seconds",
+    )
+    place, seen = streams.place, []
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        seen.append(rows.toArrow())
+        for _ in range(2):  # as if the micro-batch were run again
+            TableSink("lows_by_minute").write(rows, batch_id, None)
+
+    weft.start(
+        workload_of(query), {"r": streams.read()}, write, place / "c", "once", mode="update"
+    ).awaitTermination()
+    table = streams.spark.table("lows_by_minute").drop("batch").toArrow()
+    streams.spark.sql("DROP TABLE lows_by_minute")
+    rows = pa.concat_tables(seen)
+    assert table.num_rows == rows.num_rows
+    everything = weft.run(workload_of(query), {"r": readings}, engine="reference")
+    # The last word on each window is its row in batch, whether or not it has closed.
+    identity = ["k", "window", "window_start", "window_end"]
+    last = rows.group_by(identity).aggregate([("lo", "min"), ("n", "max")])
+    last = last.rename_columns([*identity, "lo", "n"])
+    assert_same_rows(query, last, everything)
+    assert rows.num_rows > everything.num_rows
+
+
+def test_update_mode_needs_the_columnar_strategy(streams: Any, readings: pa.Table) -> None:
+    streams.write(readings, 1)
+    with pytest.raises(weft.UnsupportedError, match="and no updates"):
+        weft.start(
+            workload_of(LOWS), {"r": streams.read()}, "x", "c", strategy="native", mode="update"
+        )
