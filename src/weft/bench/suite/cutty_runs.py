@@ -142,7 +142,8 @@ def _loop(store: str) -> Callable[..., None]:
                 partial = op.combine(partial, values[i])
                 counts[LIFT] += calls[0] - before
 
-    return loop
+    compiled: Callable[..., None] = loop
+    return compiled
 
 
 @njit
@@ -177,7 +178,8 @@ def run(name: str, values: Int64s, windows: Windows) -> Counts:
     seconds = _seconds(lambda: once(COUNT, np.zeros(1, np.int64), np.zeros(3, np.int64)))
     # A tree has a cell for every pair of cells below it.
     stored = ready.most * (2 if store == "flat_fat" else 1)
-    return Counts(*(int(count) for count in counts), stored, seconds, out)
+    lift, update, merge = counts.tolist()
+    return Counts(lift, update, merge, stored, seconds, out)
 
 
 def _seconds(call: Callable[[], None]) -> float:
@@ -194,7 +196,8 @@ def _seconds(call: Callable[[], None]) -> float:
 def sums_of(values: Int64s, windows: Windows) -> Int64s:
     """Answer all windows from prefix sums."""
     prefixes = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
-    return prefixes[windows.ends] - prefixes[windows.begins]
+    sums: Int64s = prefixes[windows.ends] - prefixes[windows.begins]
+    return sums
 
 
 def periodic_windows(queries: int, records: int, scale: int) -> Windows:

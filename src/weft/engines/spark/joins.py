@@ -261,7 +261,7 @@ class JoinCompilation:
         type: DataType | None = None
         if call.args:
             type = self._argument_type(side, call.partials[0], None)
-            check_input(call, {call.args[0]: type})  # type: ignore[dict-item]
+            check_input(call, {call.args[0]: type})
         columns = tuple(names[side if p.args else 0, p] for p in call.partials)
         return lower(Lowered(columns, call, type, ()))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from numba import njit
 
@@ -36,6 +36,11 @@ def borrowing(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
     name carries a digest of all files here, because these functions are compiled into each other.
     """
     function.__qualname__ = f"{function.__qualname__}_{_DIGEST}"
-    options = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {
+        "cache": True,
+        "nogil": True,
+        "_nrt": False,
+        "no_cfunc_wrapper": True,
+    }
     compiled: Callable[Parameters, Result] = njit(**options)(function)
     return compiled

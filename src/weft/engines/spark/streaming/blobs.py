@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from weft.engines.local.journal import StateChanges
 
-_CHUNK_SCHEMA = pa.schema([pa.field("name", pa.string()), pa.field("chunk", pa.large_binary())])
+_CHUNK: list[tuple[str, pa.DataType]] = [("name", pa.string()), ("chunk", pa.large_binary())]
+_CHUNK_SCHEMA = pa.schema(_CHUNK)
 
 
 def dump_table(table: pa.Table) -> bytes:
@@ -35,8 +36,9 @@ def load_table(blob: bytes) -> pa.Table:
 def dump_changes(written: Mapping[str, bytes], removed: Iterable[str] = ()) -> bytes:
     """Write chunks under their names; those that are gone have no chunk."""
     gone = list(removed)
-    names, chunks = [*gone, *written], [*([None] * len(gone)), *written.values()]
-    return dump_table(pa.table([names, chunks], schema=_CHUNK_SCHEMA))
+    names = pa.array([*gone, *written], pa.string())
+    chunks = pa.array([*([None] * len(gone)), *written.values()], pa.large_binary())
+    return dump_table(pa.Table.from_arrays([names, chunks], schema=_CHUNK_SCHEMA))
 
 
 def load_chunks(blobs: Iterable[bytes]) -> dict[str, bytes]:
