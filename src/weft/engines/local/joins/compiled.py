@@ -6,11 +6,12 @@ array of each call, are left out; they run without the interpreter lock.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from numba import njit
+
+from weft.kernels.compiled import digest_of_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,14 +20,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def _digest_of_sources() -> str:
-    digest = blake2b(digest_size=6)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_DIGEST = _digest_of_sources()
+_DIGEST = digest_of_sources(Path(__file__).parent)
 
 
 def borrowing(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
