@@ -351,14 +351,6 @@ def test_a_text_is_no_time(spark: SparkSession) -> None:
         weft.aggregate(frame, time="ts", windows={"t": weft.tumbling(S)}, aggs={"n": agg.count()})
 
 
-def test_streams_are_not_run_as_batch(spark: SparkSession) -> None:
-    stream = spark.readStream.format("rate").load()
-    with pytest.raises(weft.UnsupportedError, match="is a stream"):
-        weft.aggregate(
-            stream, time="timestamp", windows={"t": weft.tumbling(S)}, aggs={"n": agg.count()}
-        )
-
-
 def test_unknown_strategies_are_refused() -> None:
     with pytest.raises(weft.QueryError, match="unknown strategy 'fast'"):
         SparkEngine("fast")

@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from weft.aggregates import AggregateCall
     from weft.engines.base import Unsupported
     from weft.engines.spark.scopes import PlannedScope
     from weft.plan import Emit
     from weft.plan.plan import Ships
+
+COUNTS = ("count", "count_distinct", "approx_count_distinct")
 
 
 class ColumnarStrategy:
@@ -118,14 +121,19 @@ def result_of(
     chosen = F.col(NODE).between(min(own), max(own))  # a scope has them side by side
     calls = dict(zip(hosted.calls, range(len(hosted.calls)), strict=True))
     outputs = {
-        alias: f"v{calls[call]}"
+        alias: _value(f"v{calls[call]}", call)
         for (alias, _), (_, call) in zip(emit.outputs, hosted.emits[first].outputs, strict=True)
     }
     return rows.where(chosen).select(*_columns(own, emit, outputs, time_type))
 
 
+def _value(column: str, call: AggregateCall) -> Column:
+    # What comes from Python may be NULL by its type; stock Spark's counts may not.
+    return F.coalesce(column, F.lit(0).cast("bigint")) if call.function in COUNTS else F.col(column)
+
+
 def _columns(
-    own: Mapping[int, Emit], emit: Emit, outputs: Mapping[str, str], time_type: DataType
+    own: Mapping[int, Emit], emit: Emit, outputs: Mapping[str, Column], time_type: DataType
 ) -> list[Column]:
     label, start, end = emit.window_columns
     labels = [own[n].label if n in own else None for n in range(min(own), max(own) + 1)]
@@ -136,5 +144,5 @@ def _columns(
         F.get(known, F.col(NODE) - min(own)).alias(label),
         F.expr(timestamp_of(START, time_type)).alias(start),
         F.expr(timestamp_of(END, time_type)).alias(end),
-        *(F.col(column).alias(alias) for alias, column in outputs.items()),
+        *(value.alias(alias) for alias, value in outputs.items()),
     ]
