@@ -97,10 +97,8 @@ def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> 
     assert_same_rows(query, got, wanted)
 
 
-def test_ten_kills_at_random_moments_lose_and_repeat_nothing(
-    streams: Any, readings: pa.Table
-) -> None:
-    run_killing(streams, readings, 10, "native")
+def test_kills_at_random_moments_lose_and_repeat_nothing(streams: Any, readings: pa.Table) -> None:
+    run_killing(streams, readings, 4, "native")
 
 
 @pytest.mark.soak

@@ -116,7 +116,8 @@ def test_columns_of_any_workload_are_checked() -> None:
 
 def test_filters_of_a_join_are_checked() -> None:
     workload = parse(
-        "SELECT COUNT(*) FROM a [UNTIL NOW], b [UNTIL NOW] WHERE a.id = b.id AND b.kind = 1"
+        "SELECT COUNT(*) FROM a [RANGE 1 HOUR SLIDE 1 HOUR], b [UNTIL NOW] "
+        "WHERE a.id = b.id AND b.kind = 1"
     )
     with pytest.raises(QueryError, match="b has no column 'kind'"):
         check_columns(workload, {"a": ["id"], "b": ["id"]})
