@@ -88,6 +88,7 @@ def cells(outcome: Outcome, column: str) -> dict[str, object]:
     return {str(row["technique"]): row[column] for row in outcome.rows}
 
 
+@pytest.mark.soak  # compiles every technique once more; the counters have unit tests of their own
 def test_measured_combines_are_those_of_the_formulas(complexity: Outcome) -> None:
     assert complexity.status == "ok", complexity.notes
     measured, formula = cells(complexity, "combines"), cells(complexity, "formula")
