@@ -77,14 +77,14 @@ def _sql(loads: tuple[SideLoad, ...]) -> str:
 
 
 def timed_join(
-    streams: Streams, early: Placement, method: Method, rounds: int = 3
+    streams: Streams, early: Placement, method: Method, rounds: int = 3, batch_rows: int = _BATCH
 ) -> tuple[float, Any, Any]:
     """Return processor seconds for the timed tuples, the result, and what was counted."""
     best, found, counters = float("inf"), None, None
     for _ in range(rounds):
         join = filled(streams, early, method)
         before = join.state.counters.copy()
-        batches = streams.batches(_BATCH)
+        batches = streams.batches(batch_rows)
         start = process_time()
         for source, batch in batches:
             join.push(source, batch)
