@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from weft.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from sqlglot import exp
 
@@ -187,3 +187,24 @@ def columns_of(text: str) -> tuple[str, ...]:
     from sqlglot import exp
 
     return tuple(sorted({c.name for c in tree(text).find_all(exp.Column)}))
+
+
+@lru_cache(maxsize=4096)
+def qualified_columns(text: str) -> tuple[tuple[str, str], ...]:
+    """List the (input, column) pairs that an expression over a join reads, each once.
+
+    >>> qualified_columns("a.x * b.y + a.x")
+    (('a', 'x'), ('b', 'y'))
+    """
+    from sqlglot import exp
+
+    return tuple(dict.fromkeys((c.table, c.name) for c in tree(text).find_all(exp.Column)))
+
+
+def inputs_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """List the inputs of a join that some expressions read together, each once.
+
+    >>> inputs_of(["a.x * b.y", "a.z"])
+    ('a', 'b')
+    """
+    return tuple(dict.fromkeys(alias for text in texts for alias, _ in qualified_columns(text)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.aggregates import AggregateCall
 from weft.errors import QueryError
-from weft.expression import canonical, columns_of
+from weft.expression import canonical, columns_of, inputs_of
 from weft.time import Duration, duration_us
 from weft.window import (
     LandmarkWindow,
@@ -187,6 +187,17 @@ class JoinInput:
     where: str | None = None
 
 
+def check_matches_answer(call: AggregateCall) -> None:
+    """Refuse a call over columns of several inputs that asks for the time of a match."""
+    read = inputs_of(call.args)
+    if len(read) > 1 and call.asks_time:
+        raise QueryError(
+            f"{call} reads columns of {' and '.join(read)} at once and asks what came first, and a "
+            "match has no time of its own",
+            hint="ask it of columns of one stream, or use MIN_BY or MAX_BY with a time column",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class JoinQuery:
     """An aggregation over the equi-join of windowed streams (and tables, which have no window).
@@ -218,6 +229,8 @@ class JoinQuery:
                 "at which it has a result",
                 hint="give one stream a slide: [RANGE 1 HOUR SLIDE 5 MINUTES]",
             )
+        for _, call in self.aggs:
+            check_matches_answer(call)
 
     @property
     def label(self) -> str:

@@ -35,7 +35,7 @@ def oracle(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 @pytest.mark.parametrize("engine", ["reference", "local"])
 @settings(deadline=None, max_examples=60)
-@given(asked=joins_with_rows())
+@given(asked=joins_with_rows(joint=True))
 def test_every_placement_gives_the_rows_of_the_definition(engine: str, asked: Asked) -> None:
     query, tables = asked
     wanted = oracle(query, tables)
@@ -49,7 +49,7 @@ WINDOWS = (PeriodicWindow(4, 2), PeriodicWindow(6, 3), PeriodicWindow(12, 2, 1))
 
 
 @settings(deadline=None, max_examples=40)
-@given(asked=joins_with_rows(2, tables=False), data=st.data())
+@given(asked=joins_with_rows(2, tables=False, joint=True), data=st.data())
 def test_joins_that_share_slices_give_the_rows_of_the_definition(
     asked: Asked, data: st.DataObject
 ) -> None:

@@ -35,6 +35,7 @@ class Monoid:
     laws: ClassVar[Laws]
     exact_laws: ClassVar[Laws | None] = None
     identity: Any = None
+    asks_time: ClassVar[bool] = False  # the result depends on which event came first
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> Any:
         """Turn one event into a partial; the identity if the event does not count."""
@@ -107,6 +108,11 @@ class AggregateCall:
     def lower(self, partials: tuple[Any, ...]) -> Any:
         """Turn the values of `self.partials` into the result."""
         return self.aggregate.lower(partials, self.parameters)
+
+    @property
+    def asks_time(self) -> bool:
+        """True when the order in which events came decides the result."""
+        return any(p.monoid.asks_time or not p.laws().commutative for p in self.partials)
 
     def laws(self, *, exact: bool = False) -> Laws:
         """Return the laws that all partials of this call obey together."""

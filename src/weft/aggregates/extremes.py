@@ -70,6 +70,7 @@ class First(_Pick):
     """The earliest value that is not NULL, as (time, value)."""
 
     name = "first"
+    asks_time = True
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> Any:
         """NULL is skipped."""

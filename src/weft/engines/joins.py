@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.cost.joins import SideLoad
+from weft.engines.base import Unsupported
 from weft.engines.kinds import kind_of, wider_type
 from weft.engines.schema import call_type, check_filter, expression_type, time_type
 from weft.errors import InternalError, QueryError
-from weft.expression import column
+from weft.expression import column, inputs_of
 from weft.frames import in_microseconds
-from weft.plan.joins import JoinShape
+from weft.plan import Join
+from weft.plan.joins import JOINT, JoinShape, merged_name
 from weft.query import JoinQuery
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from weft.plan import Plan
     from weft.query import Workload
 
 
@@ -30,6 +33,7 @@ def join_schema(query: JoinQuery, sources: Mapping[str, pa.Schema]) -> pa.Schema
     for side, schema in zip(query.inputs, schemas, strict=True):
         check_filter(side.where, schema)
     variable_types(query, sources)
+    merged = match_schema(shape, schemas)
     label, start, end = query.window_columns
     instant = _instant_type(query, schemas)
     names = [name for name, _ in query.keys]
@@ -43,10 +47,33 @@ def join_schema(query: JoinQuery, sources: Mapping[str, pa.Schema]) -> pa.Schema
             pa.field(start, instant),
             pa.field(end, instant),
             *(
-                pa.field(alias, call_type(call, schemas[side]))
+                pa.field(alias, call_type(call, merged if side == JOINT else schemas[side]))
                 for (alias, _), (side, call) in zip(query.aggs, shape.calls, strict=True)
             ),
         ]
+    )
+
+
+def match_schema(shape: JoinShape, schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return the columns that aggregates over several inputs read, of all inputs side by side."""
+    return pa.schema(
+        [
+            pa.field(merged_name(shape.aliases[side], name), schema.field(name).type)
+            for side, schema in enumerate(schemas)
+            for name in shape.carried_columns(side)
+        ]
+    )
+
+
+def unsupported_joint_calls(plan: Plan) -> tuple[Unsupported, ...]:
+    """Name the joins with an aggregate over columns of several inputs at once."""
+    return tuple(
+        Unsupported(join, f"{call} reads columns of {' and '.join(inputs_of(call.args))} at once")
+        for emit in plan.emits
+        for join in emit.inputs
+        if isinstance(join, Join)
+        for _, call in emit.outputs
+        if len(inputs_of(call.args)) > 1
     )
 
 
@@ -128,6 +155,7 @@ def measured_loads(query: JoinQuery, tables: Mapping[str, pa.Table]) -> tuple[Si
         table = tables[given.source]
         known = {column(name): name for name in table.column_names}
         groups = [known[k.text] for k in shape.keys if k.side == side and k.text in known]
+        groups += shape.carried_columns(side)
         joined = [known[name] for name in shape.join_columns(side) if name in known]
         rate = 0.0 if given.time is None else _rate(table, given.time)
         held = float(table.num_rows)

@@ -11,6 +11,7 @@ from weft.aggregates.base import AggregateCall, aggregate_function
 from weft.parsing.names import aggregate_name
 from weft.parsing.scope import stripped
 from weft.parsing.script import spelled
+from weft.query import check_matches_answer
 
 if TYPE_CHECKING:
     from weft.parsing.scope import Scope
@@ -45,27 +46,18 @@ class AggregateReader:
         name, arguments, parameters = self._signature(call)
         for argument in arguments:
             self.scope.scalar(argument, "argument")
-        self._check_one_stream(call, [*arguments, *([] if condition is None else [condition])])
         with self.scope.script.located(call):
             plain = AggregateCall(name, tuple(map(spelled, arguments)), parameters)
             if condition is None:
+                check_matches_answer(plain)
                 return plain, str(plain)
             filtered = [_only_if(condition, argument) for argument in arguments]
             if not filtered:
                 filtered = [_only_if(condition, exp.Literal.number(1))]
             label = f"{plain} FILTER (WHERE {spelled(condition)})"
-            return AggregateCall(name, tuple(map(spelled, filtered)), parameters), label
-
-    def _check_one_stream(self, call: exp.Anonymous, parts: list[exp.Expr]) -> None:
-        if len(self.scope.sources) == 1:
-            return
-        streams = list(dict.fromkeys(s for part in parts for s in self.scope.aliases(part)))
-        if len(streams) > 1:
-            raise self.scope.script.error(
-                f"{call.name} reads columns of {' and '.join(streams)} at once",
-                hint="aggregate columns of one stream, each in an aggregate of its own",
-                at=call,
-            )
+            found = AggregateCall(name, tuple(map(spelled, filtered)), parameters)
+            check_matches_answer(found)
+            return found, label
 
     def _condition(self, node: exp.Expr) -> exp.Expr | None:
         """Return the condition of FILTER; refuse NULLs that a call would have to respect."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from weft.aggregates import decompose
 from weft.errors import InternalError
-from weft.expression import canonical, tree
+from weft.expression import canonical, inputs_of, qualified_columns, tree
 from weft.plan.nodes import Emit, Join
 from weft.query import JoinInput, JoinQuery
 from weft.window import PeriodicWindow
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from weft.window import LandmarkWindow
 
     JoinWindow = PeriodicWindow | LandmarkWindow | None
+
+
+JOINT = -1  # the owner of a call that reads several inputs at once
 
 
 class Owned(NamedTuple):
@@ -54,12 +57,35 @@ def owned(text: str, aliases: tuple[str, ...]) -> Owned:
     return Owned(sides.pop() if sides else 0, canonical(node.sql(dialect="spark")))
 
 
+def merged_name(alias: str, name: str) -> str:
+    """Name a column of an input among the columns of a match, where all inputs are side by side."""
+    return f"{alias}.{name}"
+
+
+@lru_cache(maxsize=4096)
+def _over_matches(text: str) -> str:
+    """Spell a qualified expression over the columns of a match.
+
+    >>> _over_matches("a.x * b.y")
+    '`a.x` * `b.y`'
+    """
+    from sqlglot import exp
+
+    def merged(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        return exp.column(exp.to_identifier(merged_name(node.table, node.name), quoted=True))
+
+    return canonical(tree(text).copy().transform(merged).sql(dialect="spark"))
+
+
 @dataclass(frozen=True, slots=True)
 class JoinShape:
     """Who owns what in a join.
 
     A *variable* is a class of columns that must all be equal; an input may have several columns
-    in one class, which filters it.
+    in one class, which filters it. A call that reads several inputs is evaluated match by match;
+    the columns it reads are *carried* to the join, where equal rows may stand for each other.
 
     >>> streams = tuple(JoinInput(name, name, "ts", PeriodicWindow(4, 2)) for name in "ab")
     >>> from weft.aggregates import AggregateCall
@@ -75,6 +101,7 @@ args=('x',), parameters=())))
     variables: tuple[tuple[tuple[str, ...], ...], ...]  # per variable, per input, its columns
     keys: tuple[Owned, ...]
     calls: tuple[tuple[int, AggregateCall], ...]  # the owner, and the call as it spells it
+    carried: tuple[tuple[str, ...], ...] = ()  # per input, columns that calls of JOINT read
 
     @classmethod
     def of(cls, query: JoinQuery) -> JoinShape:
@@ -86,6 +113,7 @@ args=('x',), parameters=())))
             _variables(query.on, aliases),
             tuple(owned(text, aliases) for _, text in query.keys),
             tuple(_owned_call(call, aliases) for _, call in query.aggs),
+            tuple(_carried(query, alias) for alias in aliases),
         )
 
     def variables_of(self, side: int) -> tuple[int, ...]:
@@ -96,8 +124,14 @@ args=('x',), parameters=())))
         """List the columns of an input that must equal others, by variable."""
         return tuple(c for columns in self.variables for c in columns[side])
 
+    def carried_columns(self, side: int) -> tuple[str, ...]:
+        """List the columns of an input that aggregates over several inputs read."""
+        return self.carried[side] if self.carried else ()
+
     def partials_of(self, side: int) -> tuple[Partial, ...]:
         """List the partials over columns of an input, as it spells them; counts of rows excepted.
+
+        JOINT has the partials over columns of several.
 
         How many rows there are is no input's own: it is the product of all counts.
         """
@@ -110,7 +144,15 @@ args=('x',), parameters=())))
         return Instants(self.windows)
 
 
+def _carried(query: JoinQuery, alias: str) -> tuple[str, ...]:
+    joint = [call for _, call in query.aggs if len(inputs_of(call.args)) > 1]
+    read = [pair for call in joint for text in call.args for pair in qualified_columns(text)]
+    return tuple(sorted({name for owner, name in read if owner == alias}))
+
+
 def _owned_call(call: AggregateCall, aliases: tuple[str, ...]) -> tuple[int, AggregateCall]:
+    if len(inputs_of(call.args)) > 1:
+        return JOINT, replace(call, args=tuple(map(_over_matches, call.args)))
     arguments = [owned(argument, aliases) for argument in call.args]
     side = arguments[0].side if arguments else 0
     return side, replace(call, args=tuple(a.text for a in arguments))

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from weft.aggregates import Partial, decompose
 from weft.errors import InternalError
+from weft.expression import column, inputs_of, qualified_columns
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
 from weft.techniques import TECHNIQUES
 from weft.window import CumulatingWindow, Edges, PeriodicWindow, Window
@@ -119,8 +120,13 @@ def _check_join(node: Join) -> None:
             sliced = isinstance(window, PeriodicWindow) and cuts(held.edges, window)
             _require(sliced, "slices-end-at-the-window", node)
     own = {(p.kind, len(p.args)) for side in node.sides for p in side.partials}
-    needed = {(p.kind, len(p.args)) for p in node.partials}
+    joint = [p for p in node.partials if len(inputs_of(p.args)) > 1]
+    needed = {(p.kind, len(p.args)) for p in node.partials if p not in joint}
     _require(needed <= own, "results-have-their-partials", node)
+    kept = {(side.alias, text) for side in node.sides for _, text in side.keys}
+    read = [pair for p in joint for text in p.args for pair in qualified_columns(text)]
+    carried = {(alias, column(name)) for alias, name in read}
+    _require(carried <= kept, "columns-of-several-inputs-are-carried", node)
     _require(bool(node.on), "inputs-are-tied", node)
 
 

@@ -41,7 +41,7 @@ def signature(planned: PlannedJoin) -> object:
     """What joins must have in common: the rows they read, what ties them, and their keys."""
     join = _join(planned)
     scans = tuple((s.alias, s.scan.source, s.scan.time, s.scan.where) for s in join.sides)
-    return scans, join.on, join.keys
+    return scans, join.on, tuple(side.keys for side in join.sides), join.keys
 
 
 def _join(planned: PlannedJoin) -> Join:

@@ -24,7 +24,7 @@ from weft.cost.joins import (
 )
 from weft.cost.model import coefficients_of
 from weft.errors import QueryError
-from weft.expression import columns_of
+from weft.expression import column, columns_of
 from weft.plan.joins import JoinShape
 from weft.plan.nodes import Emit, Join, JoinSide, Node, Scan, Slice, topological
 from weft.plan.plan import Candidate
@@ -201,15 +201,17 @@ def _load(
     else:
         known = statistics.get(given.source) or Statistics()
     rate = known.events_per_us * _SECOND_US
-    groups = known.key_count if any(key.side == side for key in shape.keys) else 1
-    values = known.join_values or known.key_count
     match given.window:
         case PeriodicWindow() as window:
-            return SideLoad(rate, rate * window.range_us / _SECOND_US, groups, values)
+            held = rate * window.range_us / _SECOND_US
         case LandmarkWindow():
-            return SideLoad(rate, rate * _LANDMARK_SECONDS, groups, values)
+            held = rate * _LANDMARK_SECONDS
         case _:
-            return SideLoad(0.0, _TABLE_ROWS, groups, values)
+            rate, held = 0.0, _TABLE_ROWS
+    groups: float = known.key_count if any(key.side == side for key in shape.keys) else 1
+    if shape.carried_columns(side):
+        groups = max(groups, held)  # how often carried values repeat is not known
+    return SideLoad(rate, held, groups, known.join_values or known.key_count)
 
 
 def emit_of(query: JoinQuery, early: Placement) -> Emit:
@@ -233,12 +235,16 @@ def emit_of(query: JoinQuery, early: Placement) -> Emit:
 
 
 def _side_keys(shape: JoinShape, side: int, query: JoinQuery) -> Keys:
-    """Rule 1: the grouping attributes that the input owns, and all its join attributes."""
+    """Rule 1: the grouping attributes that the input owns, and all its join attributes.
+
+    What aggregates over several inputs read of it is kept apart like a grouping attribute.
+    """
     owned = zip(query.keys, shape.keys, strict=True)
     groups = tuple((name, key.text) for (name, _), key in owned if key.side == side)
     alias = shape.aliases[side]
-    joined = tuple((f"{alias}.{name}", name) for name in dict.fromkeys(shape.join_columns(side)))
-    return groups + joined
+    carried = map(column, shape.carried_columns(side))
+    kept = dict.fromkeys((*shape.join_columns(side), *carried))
+    return groups + tuple((f"{alias}.{name}", name) for name in kept)
 
 
 def _scan(shape: JoinShape, side: int, given: JoinInput) -> Scan:
@@ -247,5 +253,5 @@ def _scan(shape: JoinShape, side: int, given: JoinInput) -> Scan:
     expressions += [arg for partial in shape.partials_of(side) for arg in partial.args]
     if given.where is not None:
         expressions.append(given.where)
-    columns = tuple(sorted({c for e in expressions for c in columns_of(e)}))
-    return Scan(given.source, given.time, given.where, columns)
+    columns = {*shape.carried_columns(side), *(c for e in expressions for c in columns_of(e))}
+    return Scan(given.source, given.time, given.where, tuple(sorted(columns)))

@@ -73,9 +73,30 @@ def _calls(alias: str) -> list[AggregateCall]:
     ]
 
 
+def _joint_calls(left: str, right: str) -> list[AggregateCall]:
+    """Aggregates over columns of two inputs at once."""
+    return [
+        agg.sum(f"{left}.i * {right}.i"),
+        agg.sum(f"{left}.i + 2 * {right}.i"),
+        agg.sum(f"{left}.x * {right}.i"),
+        agg.avg(f"{left}.i - {right}.i"),
+        agg.min(f"{left}.x + {right}.x"),
+        agg.max(f"coalesce({left}.i, {right}.i)"),
+        agg.count(f"nullif({left}.g, {right}.g)"),
+        agg.count_distinct(f"concat({left}.g, {right}.g)"),
+        agg.max_by(f"{left}.i", f"{right}.i"),
+        agg.sum(f"CASE WHEN {right}.i > 0 THEN {left}.i END"),
+    ]
+
+
 @st.composite
-def join_queries(draw: st.DrawFn, most: int = 3, *, tables: bool = True) -> JoinQuery:
-    """An aggregation over the join of two to `most` inputs, tied in a chain or by one value."""
+def join_queries(
+    draw: st.DrawFn, most: int = 3, *, tables: bool = True, joint: bool = False
+) -> JoinQuery:
+    """An aggregation over the join of two to `most` inputs, tied in a chain or by one value.
+
+    `joint` asks for aggregates over columns of two inputs at once too.
+    """
     aliases = ALIASES[: draw(st.integers(2, most))]
     windows: list[Any] = [
         draw(st.one_of(stream_windows(), st.none()) if tables else stream_windows())
@@ -95,14 +116,10 @@ def join_queries(draw: st.DrawFn, most: int = 3, *, tables: bool = True) -> Join
         if draw(st.integers(0, 3)) == 0:
             on.append((f"{left}.m", f"{right}.m"))
     keys = draw(st.lists(st.sampled_from([f"{a}.g" for a in aliases]), max_size=2, unique=True))
-    asked = draw(
-        st.lists(
-            st.sampled_from([c for alias in aliases for c in _calls(alias)]),
-            min_size=1,
-            max_size=4,
-            unique=True,
-        )
-    )
+    calls = [c for alias in aliases for c in _calls(alias)]
+    if joint:
+        calls += [c for left, right in pairwise(aliases) for c in 2 * _joint_calls(left, right)]
+    asked = draw(st.lists(st.sampled_from(calls), min_size=1, max_size=4, unique=True))
     return JoinQuery(
         "j",
         inputs,
@@ -114,8 +131,8 @@ def join_queries(draw: st.DrawFn, most: int = 3, *, tables: bool = True) -> Join
 
 @st.composite
 def joins_with_rows(
-    draw: st.DrawFn, most: int = 3, *, tables: bool = True
+    draw: st.DrawFn, most: int = 3, *, tables: bool = True, joint: bool = False
 ) -> tuple[JoinQuery, Mapping[str, pa.Table]]:
     """A join and the rows of its inputs."""
-    query = draw(join_queries(most, tables=tables))
+    query = draw(join_queries(most, tables=tables, joint=joint))
     return query, {given.source: draw(join_rows()) for given in query.inputs}

@@ -39,7 +39,7 @@ def joined(parts: list[pa.Table]) -> pa.Table:
 def test_slides_give_the_rows_of_the_definition_whatever_batches_and_placements(
     data: st.DataObject,
 ) -> None:
-    query = data.draw(join_queries())
+    query = data.draw(join_queries(joint=True))
     tables = {i.source: data.draw(join_rows(10)) for i in query.inputs}
     session = weft.LocalSession(Workload([query]), watermark=100)  # nothing is late
     static = [i.source for i in query.inputs if i.window is None]
@@ -134,6 +134,14 @@ def test_a_table_must_be_there_before_the_first_result() -> None:
     ]
     with pytest.raises(weft.QueryError, match="rows came for it after the first results"):
         session.push("persons", people)
+
+
+def test_an_aggregate_over_two_inputs_is_not_kept_tuple_by_tuple() -> None:
+    text = SLIDING.replace("SUM(b.x)", "SUM(a.x * b.x)")
+    session = weft.LocalSession(weft.parse(text), continuous=True)
+    session.push("a", stream(3, 1, 2))
+    with pytest.raises(weft.UnsupportedError, match=r"sum\(a.x \* b.x\) reads columns of several"):
+        session.push("b", stream(3, 2, 2))
 
 
 def test_a_session_of_joins_says_what_it_cannot_do() -> None:

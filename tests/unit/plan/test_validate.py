@@ -57,10 +57,13 @@ def roll(
 
 
 def joined(
-    partials: tuple[Partial, ...], on: tuple[tuple[str, str], ...] = (("a.k", "b.k"),)
+    partials: tuple[Partial, ...],
+    on: tuple[tuple[str, str], ...] = (("a.k", "b.k"),),
+    result: tuple[Partial, ...] | None = None,
 ) -> tuple[Node, ...]:
     sides = tuple(JoinSide(SCAN, alias, minutes(10), True, KEYS, partials) for alias in "ab")
-    return topological((Emit((Join(sides, on, KEYS, SUM),), "q", "10m", ROWS),))
+    join = Join(sides, on, KEYS, SUM if result is None else result)
+    return topological((Emit((join,), "q", "10m", ROWS),))
 
 
 def sliced(
@@ -203,6 +206,11 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
     ("one-window-per-emit", "two", lambda: plan(TEN, TWENTY)),
     ("early-inputs-carry-counts", "minimum only", lambda: joined(MIN)),
     ("inputs-are-tied", "no equality", lambda: joined(SUM, on=())),
+    (
+        "columns-of-several-inputs-are-carried",
+        "only joined on",
+        lambda: joined(SUM, result=(Partial("sum", ("a.x * b.x",)),)),
+    ),
 ]
 
 

@@ -15,11 +15,11 @@ from weft.engines.reference.events import Key, Rows, time_us
 from weft.engines.reference.expressions import compiled
 from weft.engines.reference.instances import Event
 from weft.engines.reference.oracle import ResultRow, aggregate, fold, ordered
-from weft.engines.reference.rows import EventRow
+from weft.engines.reference.rows import EventRow, guessed_types
 from weft.errors import InternalError
 from weft.expression import column
 from weft.plan import Join
-from weft.plan.joins import JoinShape, join_query
+from weft.plan.joins import JOINT, JoinShape, join_query, merged_name
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Tuple:
     event: Event
     key: dict[int, Any]  # by its place in the query's keys
     values: Values
+    carried: EventRow  # what aggregates over several inputs read of it
 
 
 def evaluate_join(
@@ -90,8 +91,12 @@ def evaluate_join(
             groups.setdefault(key, []).append(match)
         start = shape.instants.start(instant)
         for key, found in groups.items():
+            together = [_side_by_side(match) for match in found]
             values = tuple(
-                aggregate(call, [match[side].event for match in found])
+                aggregate(
+                    call,
+                    together if side == JOINT else [match[side].event for match in found],
+                )
                 for side, call in shape.calls
             )
             results.append(ResultRow(key, query.label, start, instant, values))
@@ -122,8 +127,32 @@ def read_side(
             continue
         own = row if isinstance(row, EventRow) else dict(row)
         key = {at: canonical(read(row)) for at, read in keys.items()}
-        found.append(Tuple(Event(at_us, own), key, values))
+        found.append(Tuple(Event(at_us, own), key, values, _carried(shape, side, row)))
     return sorted(found, key=lambda t: t.event.time_us)
+
+
+def _carried(shape: JoinShape, side: int, row: Mapping[str, Any]) -> EventRow:
+    """Pick the columns that aggregates over several inputs read, named as in a match."""
+    names = {name: merged_name(shape.aliases[side], name) for name in shape.carried_columns(side)}
+    types = row.types if isinstance(row, EventRow) else dict(guessed_types(row, names))
+    return EventRow(
+        {merged: row[name] for name, merged in names.items()},
+        {merged: types[name] for name, merged in names.items()},
+    )
+
+
+class _Carrying(Protocol):
+    @property
+    def carried(self) -> EventRow: ...
+
+
+def _side_by_side(match: Sequence[_Carrying]) -> Event:
+    """Show a match as one event, of which no aggregate may ask the time."""
+    merged = EventRow({}, {})
+    for row in match:
+        merged.update(row.carried)
+        merged.types = {**merged.types, **row.carried.types}
+    return Event(0, merged)
 
 
 def _values(
@@ -196,6 +225,7 @@ class Group:
     values: Values
     count: int
     partials: dict[Partial, Any]
+    carried: EventRow
 
 
 def interpret_join(
@@ -231,7 +261,8 @@ def aggregation_set(
     """Group rows by their keys and variables where the input is early; else each stands alone."""
     groups: dict[Any, list[Tuple]] = {}
     for at, row in enumerate(rows):
-        own = (tuple(row.key.values()), row.values) if early else at
+        apart = tuple(map(canonical, row.carried.values()))
+        own = (tuple(row.key.values()), row.values, apart) if early else at
         groups.setdefault(own, []).append(row)
     return [
         Group(
@@ -239,6 +270,7 @@ def aggregation_set(
             found[0].values,
             len(found),
             {p: fold(p, [row.event for row in found]) for p in partials},
+            found[0].carried,
         )
         for found in groups.values()
     ]
@@ -254,12 +286,19 @@ def _coalesced(
         key = tuple(parts[at] for at in range(len(shape.keys)))
         known = totals.setdefault(key, {})
         tuples = prod(group.count for group in match)
-        for side, group in enumerate(match):
-            for partial, value in group.partials.items():
-                monoid = partial.monoid
-                often = repeated(monoid, value, tuples // group.count)
-                before = known.get((side, partial), monoid.identity)
-                known[side, partial] = monoid.combine(before, often)
+        contributions = [
+            ((side, partial), value, tuples // group.count)
+            for side, group in enumerate(match)
+            for partial, value in group.partials.items()
+        ]
+        contributions += [
+            ((JOINT, partial), fold(partial, [_side_by_side(match)]), tuples)
+            for partial in shape.partials_of(JOINT)
+        ]
+        for owner, value, times in contributions:
+            monoid = owner[1].monoid
+            often = repeated(monoid, value, times)
+            known[owner] = monoid.combine(known.get(owner, monoid.identity), often)
     return totals
 
 

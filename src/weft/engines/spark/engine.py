@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.cost.strategies import check_strategy
+from weft.engines.joins import unsupported_joint_calls
 from weft.engines.spark.columnar import ColumnarStrategy
 from weft.engines.spark.joins import compile_joins, unsupported_joins
 from weft.engines.spark.measured import measured
@@ -42,7 +43,7 @@ class SparkEngine:
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
         """Name the nodes that the strategy of their scope cannot compile, and why."""
-        joins = unsupported_joins(plan)
+        joins = (*unsupported_joins(plan), *unsupported_joint_calls(plan))
         found = [
             problem
             for scope in scopes_of(plan)

@@ -55,7 +55,7 @@ from weft.errors import DataError, InternalError, UnsupportedError
 from weft.kernels.partials import Partials, operation_of
 from weft.kernels.prefix_sums import largest_magnitude
 from weft.plan import Join
-from weft.plan.joins import JoinShape, join_query
+from weft.plan.joins import JOINT, JoinShape, join_query
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -119,6 +119,13 @@ class ContinuousJoin:
                 "the same join columns are joined tuple by tuple",
                 hint="take the results at each slide",
             )
+        for (_, call), (side, _) in zip(query.aggs, shape.calls, strict=True):
+            if side == JOINT:
+                raise UnsupportedError(
+                    f"{call} reads columns of several inputs, and is not kept up to date tuple by "
+                    "tuple",
+                    hint="take the results at each slide",
+                )
         partials = [(side, p) for side in inputs for p in shape.partials_of(side)]
         columns = JoinColumns.of(partials, [sources[i.source] for i in query.inputs])
         return cls(

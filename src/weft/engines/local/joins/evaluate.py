@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.engines.local.emitting import lowered
+from weft.engines.local.events import Timed
 from weft.engines.local.flows import runs_of_equals
+from weft.engines.local.frame import Frame
 from weft.engines.local.joins.matching import TooManyRows, packed, pairs_of_equals
 from weft.engines.local.joins.repeating import repeated
 from weft.engines.local.joins.sides import COUNT, SideRows, SideStore
+from weft.engines.local.lifting import lift
 from weft.engines.local.results import Closed
-from weft.plan.joins import end_class, join_order
+from weft.plan.joins import JOINT, end_class, join_order, merged_name
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from weft.aggregates import Partial
+    from weft.engines.local.arrow import Array
     from weft.engines.local.held import Held
     from weft.engines.local.keys import ColumnCodes, KeyCodes
     from weft.kernels.partials import Int64s
@@ -162,11 +166,36 @@ class Evaluation:
                 if partial != COUNT or side == 0:
                     held = repeated(self._given[side].partials[partial].take(at), times)
                     totals[side, partial] = held.over_ranges(starts, ends)
+        totals |= self._joint(rows, tuples, starts, ends)
         outputs: list[Any] = []
         for (side, call), type in zip(self.shape.calls, self.types, strict=True):
             known = {p: totals[side if p.args else 0, p] for p in call.partials}
             outputs += lowered([("", call)], known, (type,))
         return tuple(outputs)
+
+    def _joint(
+        self, rows: dict[int, Int64s], tuples: Int64s, starts: Int64s, ends: Int64s
+    ) -> dict[tuple[int, Partial], Held]:
+        """Evaluate what reads several inputs on the matches, each as often as it has tuples."""
+        partials = self.shape.partials_of(JOINT)
+        if not partials:
+            return {}
+        columns: dict[str, Array] = {}
+        for side, at in rows.items():
+            names = self.shape.carried_columns(side)
+            if names:
+                codes = self.stores[side].codes
+                own = codes.split()[len(codes.variables)][self._given[side].pairs[at]]
+                merged = [merged_name(self.shape.aliases[side], name) for name in names]
+                columns |= zip(merged, codes.carried.decode(own), strict=True)
+        times = np.zeros(tuples.size, np.int64)
+        matches = Timed(Frame(columns, tuples.size), times, 0)
+        found: dict[tuple[int, Partial], Held] = {}
+        for partial in partials:
+            lifted = lift(partial, tuple(map(matches.argument, partial.args)), times)
+            held = repeated(lifted.row_partials(times), tuples)
+            found[JOINT, partial] = held.over_ranges(starts, ends)
+        return found
 
     def _keys(self, groups: dict[int, Int64s], rows: int) -> Any:
         """Give every result the code of its key, whose columns several inputs may own."""

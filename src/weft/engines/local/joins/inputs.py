@@ -11,6 +11,7 @@ import pyarrow as pa
 from weft.engines.local.arrow import Array, pc
 from weft.engines.local.events import Events, Timed, read_rows, read_scan
 from weft.engines.local.keys import KeyCodes
+from weft.expression import column
 from weft.kernels.arrow_columns import column_of
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 class InputCodes:
     """The codes of one input: its groups, and the pairs of its variables and groups.
 
-    An aggregation set has a row for each pair.
+    An aggregation set has a row for each pair. Columns that aggregates over several inputs read
+    are a part of pairs too, between the variables and the group.
     """
 
     variables: tuple[int, ...]  # in which of the join's variables it has columns
     groups: KeyCodes
     pairs: KeyCodes
+    carried: KeyCodes
     _split: list[Int64s] = field(default_factory=list)
 
     @classmethod
@@ -39,13 +42,18 @@ class InputCodes:
         """Prepare the codes of an input."""
         variables = shape.variables_of(side)
         own = sum(key.side == side for key in shape.keys)
-        return cls(variables, KeyCodes(own), KeyCodes(len(variables) + 1))
+        carried = len(shape.carried_columns(side))
+        width = len(variables) + bool(carried) + 1
+        return cls(variables, KeyCodes(own), KeyCodes(width), KeyCodes(carried))
 
     def split(self) -> list[Int64s]:
-        """Return, for every pair, the codes of its variables, and at last of its group."""
+        """Return, for every pair, the codes of its variables, and at last of its group.
+
+        The codes of carried columns, where there are any, are the last but one.
+        """
         if not self._split or self._split[0].size != len(self.pairs):
             columns = self.pairs.decode(np.arange(len(self.pairs)))
-            self._split = [column_of(column).values for column in columns]
+            self._split = [column_of(own).values for own in columns]
         return self._split
 
 
@@ -72,7 +80,10 @@ def encoded(
     texts = [key.text for key in shape.keys if key.side == side]
     groups = codes.groups.encode([timed.argument(text) for text in texts], rows)
     columns: list[Codes] = [*own, groups]
-    return Events(timed, codes.pairs.encode([pa.array(column) for column in columns], rows))
+    if codes.carried.width:
+        names = map(column, shape.carried_columns(side))
+        columns.insert(-1, codes.carried.encode([timed.argument(name) for name in names], rows))
+    return Events(timed, codes.pairs.encode([pa.array(own) for own in columns], rows))
 
 
 def _joinable(

@@ -16,7 +16,7 @@ from weft.cost.joins import SideLoad
 from weft.engines.local.closing import closing_instances
 from weft.engines.local.flows import Flow, merged, slice_batch
 from weft.engines.local.held import KernelPartials, concat
-from weft.engines.local.joins.matching import TooManyRows, expanded, pairs_of_equals
+from weft.engines.local.joins.matching import TooManyRows, expanded, packed, pairs_of_equals
 from weft.engines.local.lifting import lift
 from weft.engines.local.rolls import coarser
 from weft.engines.local.slices import slices_of_edges
@@ -181,10 +181,9 @@ class SideStore:
             return SideLoad(rate, 1.0, 1.0, 1.0)
         counts = flow.partials[COUNT]
         assert isinstance(counts, KernelPartials)
-        *values, groups = (column[flow.keys] for column in self.codes.split())
-        joined = np.zeros(len(flow), np.int64)
-        for column in values:
-            joined = joined * (int(column.max()) + 1) + column
+        split = [column[flow.keys] for column in self.codes.split()]
+        variables = len(self.codes.variables)
+        joined, groups = _numbered(split[:variables]), _numbered(split[variables:])
         return SideLoad(
             rate,
             float(counts.fields[0].sum()),
@@ -241,6 +240,10 @@ class SideStore:
         taken = {p: flow.partials[p].take(tuples) for p in self.side.partials}
         keys = flow.keys[tuples].astype(np.int64)
         return SideRows(np.repeat(instants, ends - starts), keys, taken)
+
+
+def _numbered(columns: Sequence[Int64s]) -> Int64s:
+    return packed(columns, [int(column.max()) + 1 for column in columns], columns[0].size)
 
 
 def _side_by_side(runs: Sequence[Flow]) -> Flow:
