@@ -14,13 +14,16 @@ from weft.bench.suite.joins_runs import filled, streams_of
 from weft.cost.joins import SideLoad, placement_name, placements
 from weft.engines.joins import join_schema, variable_types
 from weft.engines.local.joins.continuous import ContinuousJoin
+from weft.engines.local.joins.state import PROBES
+from weft.engines.local.session import LocalSession
 from weft.engines.reference.engine import _table
 from weft.engines.reference.joins import _coalesced, aggregation_set, read_side
 from weft.engines.reference.oracle import ResultRow
 from weft.engines.reference.rows import rows_of
+from weft.errors import DataError
 from weft.plan.joins import JoinShape
 from weft.planners.joins import emit_of
-from weft.query import JoinInput, JoinQuery
+from weft.query import JoinInput, JoinQuery, Workload
 from weft.testing import assert_same_rows
 from weft.testing.joins import ROWS, join_rows
 from weft.window import LandmarkWindow, PeriodicWindow
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 @st.composite
 def star_joins(draw: st.DrawFn, most: int = 3) -> JoinQuery:
     """A join of two to `most` inputs on the same columns."""
-    aliases = "abc"[: draw(st.integers(2, most))]
+    aliases = "abcd"[: draw(st.integers(2, most))]
     windows = [
         draw(
             st.one_of(
@@ -76,6 +79,15 @@ def star_joins(draw: st.DrawFn, most: int = 3) -> JoinQuery:
         tuple((f"g{n}", key) for n, key in enumerate(keys)),
         tuple((f"a{n}", call) for n, call in enumerate(asked)),
     )
+
+
+LEAST = JoinQuery(
+    "j",
+    tuple(JoinInput(a, a, "ts", PeriodicWindow(5, 1)) for a in "ab"),
+    (("a.k", "b.k"),),
+    (),
+    (("least", agg.min("a.i")),),
+)
 
 
 def now(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -154,6 +166,69 @@ def test_a_change_of_placement_never_changes_the_result(data: st.DataObject) -> 
         join.push(source, batch)
         join.place(data.draw(st.sampled_from(options)))
         assert_same_rows(query, join.result(), now(query, tables))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_the_order_of_probes_never_changes_the_result(data: st.DataObject) -> None:
+    query = data.draw(star_joins(most=4))
+    schemas = {given.source: ROWS for given in query.inputs}
+    inputs = range(len(query.inputs))
+    join = ContinuousJoin.of(
+        emit_of(query, data.draw(st.sampled_from(placements(len(inputs))))), schemas
+    )
+    tables = {given.source: ROWS.empty_table() for given in query.inputs}
+    for _ in range(data.draw(st.integers(1, 4))):
+        source = data.draw(st.sampled_from(sorted(tables)))
+        batch = data.draw(join_rows(6))
+        tables[source] = pa.concat_tables([tables[source], batch])
+        for side in inputs:
+            others = [other for other in inputs if other != side]
+            join.state.order[side] = data.draw(st.permutations(others))
+        join.push(source, batch)
+        assert_same_rows(query, join.result(), now(query, tables))
+
+
+def test_inputs_that_let_few_through_are_probed_first() -> None:
+    loads = (SideLoad(10, 20, 1, 100), SideLoad(500, 500, 1, 10), SideLoad(10, 20, 1, 100))
+    streams = streams_of(loads, 1_000)
+    late = (False, False, False)
+    join, other = (filled(streams, late, "hash") for _ in range(2))
+    assert join.state.order[0].tolist() == [2, 1]
+    other.state.order[:] = other.state.order[:, ::-1]
+    for source, batch in streams.batches(200):
+        join.push(source, batch)
+        other.push(source, batch)
+        assert join.result() == other.result()
+    assert join.state.counters[PROBES] < other.state.counters[PROBES]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_continuous_session_goes_on_from_a_snapshot(data: st.DataObject) -> None:
+    query = data.draw(star_joins())
+    options = placements(len(query.inputs))
+    session = LocalSession(Workload([query]), continuous=True)
+    sources = sorted(given.source for given in query.inputs)
+    batches = [(source, data.draw(join_rows(6))) for source in (*sources, *reversed(sources))]
+    at = data.draw(st.integers(0, len(batches)))
+    for source, batch in batches[:at]:
+        session.push(source, batch)
+        session._joins[0].place(data.draw(st.sampled_from(options)))
+    again = LocalSession.restore(session.snapshot())
+    for source, batch in batches[at:]:
+        got, wanted = again.push(source, batch), session.push(source, batch)
+        assert got.schema == wanted.schema
+        if wanted.num_columns:
+            assert_same_rows(query, got, wanted)
+    assert again.metrics.joins == session.metrics.joins
+
+
+def test_a_number_that_stands_for_null_is_refused() -> None:
+    join = ContinuousJoin.of(emit_of(LEAST, (True, True)), {"a": ROWS, "b": ROWS})
+    rows = {"ts": [1], "k": [1], "m": ["u"], "g": ["red"], "i": [-(2**63)], "x": [0.5]}
+    with pytest.raises(DataError, match="which stands for NULL"):
+        join.push("a", pa.table(rows).cast(ROWS))
 
 
 @pytest.mark.parametrize("method", ["hash", "nested loop"])

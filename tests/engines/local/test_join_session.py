@@ -57,6 +57,36 @@ def test_slides_give_the_rows_of_the_definition_whatever_batches_and_placements(
     assert_same_rows(query, joined(found), definition(query, tables), "session")
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_session_goes_on_from_a_snapshot_wherever_it_is_taken(data: st.DataObject) -> None:
+    query = data.draw(join_queries(joint=True))
+    tables = {i.source: data.draw(join_rows(10)) for i in query.inputs}
+    static = [i.source for i in query.inputs if i.window is None]
+    moving = [i.source for i in query.inputs if i.window is not None]
+    options = placements(len(query.inputs))
+    session = weft.LocalSession(Workload([query]), watermark=data.draw(st.integers(0, 9)))
+    batches = [(source, tables[source]) for source in static]
+    for source in moving:
+        cut = data.draw(st.integers(0, tables[source].num_rows))
+        batches += [(source, tables[source][:cut]), (source, tables[source][cut:])]
+    at = data.draw(st.integers(0, len(batches)))
+    for source, batch in batches[:at]:
+        session.push(source, batch)
+        session._joins[0].place(data.draw(st.sampled_from(options)))
+    again = weft.LocalSession.restore(session.snapshot(), Workload([query]))
+    assert again.metrics.joins == session.metrics.joins
+    wanted, got = (
+        [*(one.push(source, batch) for source, batch in batches[at:]), one.finish()]
+        for one in (session, again)
+    )
+    assert [part.schema for part in got] == [part.schema for part in wanted]
+    for a, b in zip(got, wanted, strict=True):
+        if a.num_columns:
+            assert_same_rows(query, a, b)
+    assert again.metrics.joins == session.metrics.joins
+
+
 def stream(rows: int, seed: int, groups: int) -> pa.Table:
     random = np.random.default_rng(seed)
     return pa.table(
@@ -144,10 +174,65 @@ def test_an_aggregate_over_two_inputs_is_not_kept_tuple_by_tuple() -> None:
         session.push("b", stream(3, 2, 2))
 
 
+def test_an_error_leaves_a_join_as_it_was_before_the_batch() -> None:
+    (query,) = weft.parse(SLIDING)
+    tables = {"a": stream(9_000, 1, 3), "b": stream(9_000, 2, 3)}
+    session = weft.LocalSession(Workload([query]))
+    found = []
+    for start in range(0, 9_000, 3_000):
+        for name, table in tables.items():
+            batch = table.slice(start, 3_000)
+            if start:
+                wrong = batch.set_column(1, "k", batch["k"].cast(pa.float64()))
+                with pytest.raises(weft.DataError, match=r"was int64 and now is double"):
+                    session.push(name, wrong)
+                with pytest.raises(weft.DataError, match="has no column 'k'"):
+                    session.push(name, batch.drop_columns(["k"]))
+            found.append(session.push(name, batch))
+    found.append(session.finish())
+    assert_same_rows(query, joined(found), definition_fast(query, tables))
+
+
+def test_a_batch_that_cannot_be_computed_does_not_move_the_watermark() -> None:
+    text = SLIDING.replace("SUM(b.x)", "SUM(CAST(b.s AS BIGINT))")
+    session = weft.LocalSession(weft.parse(text))
+    session.push("a", stream(5_000, 1, 2))
+    batch = stream(5_000, 2, 2)
+    texts = batch["x"].cast(pa.string())
+    session.push("b", batch[:1_000].append_column("s", texts[:1_000]))
+    before = session.metrics
+    with pytest.raises(weft.DataError, match="cannot cast 'none'"):
+        session.push("b", batch.append_column("s", pa.array(["none"] * 5_000)))
+    assert session.metrics.joins == before.joins
+    assert session._joins[0].latest_us[1] == 999_000
+
+
+def test_a_snapshot_of_other_joins_is_refused() -> None:
+    session = weft.LocalSession(weft.parse(SLIDING))
+    other = SLIDING.replace("COUNT(*)", "COUNT(b.x)")
+    with pytest.raises(weft.DataError, match="another workload, which differs in q1"):
+        weft.LocalSession.restore(session.snapshot(), weft.parse(other))
+    with pytest.raises(weft.DataError, match="the snapshot is of other joins"):
+        weft.LocalSession.restore(session.snapshot(), weft.optimize(weft.parse(other), "EAP11"))
+
+
+def test_joins_that_share_slices_in_a_plan_run_in_a_session_too() -> None:
+    text = f"{SLIDING}; {SLIDING.replace('4 SECONDS', '3 SECONDS')}"
+    plan = weft.optimize(weft.parse(text), "EAP11", "local")
+    tables = {"a": stream(9_000, 1, 3), "b": stream(9_000, 2, 3)}
+    session = weft.LocalSession(plan)
+    parts = [session.push(name, table) for name, table in tables.items()] + [session.finish()]
+    for query in weft.parse(text):
+        got = joined([part[query.name] for part in parts if query.name in part])
+        assert_same_rows(query, got, definition_fast(query, tables))
+
+
 def test_a_session_of_joins_says_what_it_cannot_do() -> None:
     session = weft.LocalSession(weft.parse(SLIDING))
-    with pytest.raises(weft.UnsupportedError, match="has no snapshots"):
-        session.snapshot()
+    with pytest.raises(weft.UnsupportedError, match="'q1' is a join, and joins are not suspended"):
+        session.suspend("q1")
+    with pytest.raises(weft.UnsupportedError, match="a join cannot be added"):
+        session.register(next(iter(weft.parse(SLIDING))))
     with pytest.raises(weft.QueryError, match="does not say which column of a is its time"):
         weft.LocalSession(weft.parse(SLIDING.replace("a TIMESTAMP BY ts", "a")))
     with pytest.raises(weft.QueryError, match="no query reads 'c'"):

@@ -106,4 +106,5 @@ def filled(streams: Streams, early: Placement, method: Method) -> Any:
     for i, table in enumerate(streams.filling, 1):
         join.push(f"s{i}", table)
     join.place(early)
+    join.order_probes(join.loads((0.0,) * len(early)))
     return join

@@ -14,12 +14,12 @@ from weft.plan import Plan
 from weft.query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from weft.query import AnyQuery, Workload
 
 MAGIC = b"weft session"
-VERSION = 2
+VERSION = 3
 _SIZE = 8
 _DIGEST = 32
 _CODEC: Literal["zstd"] = "zstd"
@@ -38,6 +38,13 @@ class StreamState(NamedTuple):
     latest_us: dict[str, int]
 
 
+class JoinState(NamedTuple):
+    """All there is to know of one join of a session."""
+
+    plan: Plan
+    chunks: dict[str, bytes]
+
+
 class SessionState(NamedTuple):
     """All there is to know of a session."""
 
@@ -46,22 +53,25 @@ class SessionState(NamedTuple):
     delay_us: int
     one: bool  # whether results come as a table, not by query
     finished: bool
+    joins: tuple[JoinState, ...] = ()
 
 
 def dump_session(session: SessionState) -> bytes:
     """Write a session."""
     blobs: list[bytes] = []
+
+    def kept(chunks: Mapping[str, bytes]) -> list[tuple[str, int]]:
+        places = [(name, len(blobs) + at) for at, name in enumerate(chunks)]
+        blobs.extend(chunks.values())
+        return places
+
     told = []
     for state in session.streams.values():
-        places = []
-        for chunks in state.chunks:
-            places.append([[name, len(blobs) + at] for at, name in enumerate(chunks)])
-            blobs.extend(chunks.values())
+        places = [kept(chunks) for chunks in state.chunks]
         told.append(
             {
                 "source": state.source,
-                "plan": json.dumps(state.plan.to_json()),
-                "fingerprint": state.plan.fingerprint,
+                **_plan_text(state.plan),
                 "delay_us": state.delay_us,
                 "schema": _schema_text(state.schema),
                 "watermark_us": state.watermark_us,
@@ -70,8 +80,10 @@ def dump_session(session: SessionState) -> bytes:
                 "latest_us": state.latest_us,
             }
         )
+    joins = [{**_plan_text(join.plan), "chunks": kept(join.chunks)} for join in session.joins]
     manifest = {
         "streams": told,
+        "joins": joins,
         "suspended": [json.dumps(plan.to_json()) for plan in session.suspended],
         "delay_us": session.delay_us,
         "one": session.one,
@@ -97,8 +109,12 @@ def load_session(snapshot: bytes) -> SessionState:
         at += length
     streams = {told["source"]: _state(told, blobs) for told in manifest["streams"]}
     suspended = tuple(Plan.from_json(text) for text in manifest["suspended"])
+    joins = tuple(
+        JoinState(_plan(told), {name: blobs[at] for name, at in told["chunks"]})
+        for told in manifest["joins"]
+    )
     return SessionState(
-        streams, suspended, manifest["delay_us"], manifest["one"], manifest["finished"]
+        streams, suspended, manifest["delay_us"], manifest["one"], manifest["finished"], joins
     )
 
 
@@ -127,8 +143,13 @@ def _body(snapshot: bytes) -> bytes:
     return body
 
 
-def check_plans(session: SessionState, expected: Mapping[str, Plan]) -> None:
-    """Refuse a session that does not run these plans, one per source."""
+def check_plans(
+    session: SessionState, expected: Mapping[str, Plan], joins: Sequence[Plan] = ()
+) -> None:
+    """Refuse a session that does not run these plans, one per source and one per join."""
+    own, others = ([plan.fingerprint for plan in plans] for plans in (_joins(session), joins))
+    if own != others:
+        raise _differs("the snapshot is of other joins")
     for source in {**session.streams, **expected}:
         state, plan = session.streams.get(source), expected.get(source)
         if state is None or plan is None:
@@ -144,7 +165,8 @@ def check_plans(session: SessionState, expected: Mapping[str, Plan]) -> None:
 def check_queries(session: SessionState, expected: Workload) -> None:
     """Refuse a session that does not answer these queries, however they are planned."""
     plans = (*(state.plan for state in session.streams.values()), *session.suspended)
-    known = {query.name: query for plan in plans for query in plan.queries}
+    known: dict[str, AnyQuery] = {query.name: query for plan in plans for query in plan.queries}
+    known |= {query.name: query for plan in _joins(session) for query in plan.joins}
     wanted = {query.name: query for query in expected.queries}
     differing = sorted(
         name
@@ -161,17 +183,26 @@ def _differs(how: str) -> DataError:
     return DataError(how, hint="restore it without a check, or start a new session of this one")
 
 
-def _alike(known: Query, wanted: AnyQuery) -> bool:
+def _joins(session: SessionState) -> list[Plan]:
+    return [join.plan for join in session.joins]
+
+
+def _alike(known: AnyQuery, wanted: AnyQuery) -> bool:
     """Compare what queries ask; a time column that was looked up since is no difference."""
-    if not isinstance(wanted, Query):
-        return False
+    if not isinstance(wanted, Query) or not isinstance(known, Query):
+        return known == wanted
     asked = [
         (q.source, q.keys, q.where, q.windows, q.aggs, q.window_columns) for q in (known, wanted)
     ]
     return asked[0] == asked[1] and wanted.time in (None, known.time)
 
 
-def _state(told: dict[str, Any], blobs: list[bytes]) -> StreamState:
+def _plan_text(plan: Plan) -> dict[str, str]:
+    return {"plan": json.dumps(plan.to_json()), "fingerprint": plan.fingerprint}
+
+
+def _plan(told: dict[str, Any]) -> Plan:
+    """Read a plan back, if it means here what it meant when it was written."""
     plan = Plan.from_json(told["plan"])
     if plan.fingerprint != told["fingerprint"]:
         raise DataError(
@@ -179,10 +210,14 @@ def _state(told: dict[str, Any], blobs: list[bytes]) -> StreamState:
             f"{plan.fingerprint}: its windows or aggregates are defined otherwise",
             hint="define custom aggregates and windows as they were when it was written",
         )
+    return plan
+
+
+def _state(told: dict[str, Any], blobs: list[bytes]) -> StreamState:
     chunks = [{name: blobs[at] for name, at in places} for places in told["operators"]]
     return StreamState(
         told["source"],
-        plan,
+        _plan(told),
         told["delay_us"],
         _read_schema(told["schema"]),
         told["watermark_us"],

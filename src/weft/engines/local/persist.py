@@ -143,12 +143,12 @@ class Shelf:
     def dump(self) -> bytes:
         """Write everything as Arrow IPC: the columns first, then each list."""
         tables = [pa.table(self.columns), *(pa.table({"list": one}) for one in self.lists)]
-        return _framed([_ipc(table) for table in tables])
+        return _framed([table_chunk(table) for table in tables])
 
     @classmethod
     def load(cls, blob: bytes, told: Description) -> Shelf:
         """Read what `dump` wrote."""
-        first, *lists = [_read_ipc(part) for part in _unframed(blob)]
+        first, *lists = [read_table(part) for part in _unframed(blob)]
         columns = {name: _one(first.column(name)) for name in first.column_names}
         return cls(columns, [_one(table.column("list")) for table in lists], told)
 
@@ -170,14 +170,16 @@ def _read_type(text: str) -> pa.DataType:
     return found
 
 
-def _ipc(table: pa.Table) -> bytes:
+def table_chunk(table: pa.Table) -> bytes:
+    """Write a table as it is, as Arrow IPC."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
 
 
-def _read_ipc(blob: bytes) -> pa.Table:
+def read_table(blob: bytes) -> pa.Table:
+    """Read what `table_chunk` wrote."""
     return pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
 
 

@@ -15,6 +15,7 @@ from weft.engines.local.archive import (
     load_session,
 )
 from weft.engines.local.engine import scan_below
+from weft.engines.local.joins.saving import restored, saved
 from weft.engines.local.joins.stream import JoinStream
 from weft.engines.local.live import Registration, adopted, cut_plan, registrations_of
 from weft.engines.local.stream import Results, SourceStream, instant_of
@@ -83,14 +84,14 @@ class LocalSession:
         continuous: bool = False,
     ) -> None:
         plans = _plans(workload, planner, statistics)
-        joins = _joins(workload, planner, statistics)
+        joins = _join_plans(workload, planner, statistics)
         queries = [query for plan in plans.values() for query in plan.queries]
         self._delay_us = _delay_us(workload, queries, watermark)
         self._streams = {
             source: SourceStream(source, plan, self._delay_us) for source, plan in plans.items()
         }
         self._suspended: dict[str, Query] = {}
-        self._joins = [JoinStream(emit, self._delay_us, continuous) for emit in joins]
+        self._joins = [JoinStream(plan, self._delay_us, continuous) for plan in joins]
         self._one = len(queries) + len(joins) == 1
         self._finished = False
 
@@ -165,6 +166,11 @@ class LocalSession:
     def suspend(self, name: str) -> None:
         """Stop a query's rows and free what it alone needs; `resume` brings it back."""
         self._refuse_finished()
+        if any(join.emit.query == name for join in self._joins):
+            raise UnsupportedError(
+                f"{name!r} is a join, and joins are not suspended while a session runs",
+                hint="keep joins that come and go in sessions of their own, with snapshots",
+            )
         for source, stream in self._streams.items():
             query = next((q for q in stream.plan.queries if q.name == name), None)
             if query is not None:
@@ -191,11 +197,6 @@ class LocalSession:
 
     def snapshot(self) -> bytes:
         """Return the whole session as bytes, for `restore` here or in another process."""
-        if self._joins:
-            raise UnsupportedError(
-                "a session with joins has no snapshots",
-                hint="keep the joins in a session of their own",
-            )
         alone = [
             _plans(Workload([query]), "independent", None) for query in self._suspended.values()
         ]
@@ -206,6 +207,7 @@ class LocalSession:
                 self._delay_us,
                 self._one,
                 self._finished,
+                tuple(map(saved, self._joins)),
             )
         )
 
@@ -219,7 +221,8 @@ class LocalSession:
         """
         state = load_session(snapshot)
         if isinstance(workload, Plan):
-            check_plans(state, _plans(workload, "auto", None))
+            joins = _join_plans(workload, "auto", None)
+            check_plans(state, _plans(workload, "auto", None), joins)
         elif workload is not None:
             check_queries(state, workload)
         session = object.__new__(LocalSession)
@@ -227,7 +230,7 @@ class LocalSession:
         session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}
         session._delay_us, session._one = state.delay_us, state.one
         session._finished = state.finished
-        session._joins = []
+        session._joins = [*map(restored, state.joins)]
         return session
 
     @property
@@ -311,12 +314,18 @@ def _plans(
     }
 
 
-def _joins(
+def _join_plans(
     workload: Workload | Plan, planner: str, statistics: Statistics | None
-) -> tuple[Emit, ...]:
-    """Plan the joins; a plan that is given is taken as it is."""
+) -> tuple[Plan, ...]:
+    """Plan each join by itself; of a plan that is given, placements are taken as they are."""
     if isinstance(workload, Plan):
-        return tuple(emit for emit in workload.emits if isinstance(emit.inputs[0], Join))
+        emits = [_alone(emit) for emit in workload.emits if isinstance(emit.inputs[0], Join)]
+        parts = [topological((emit,)) for emit in emits]
+        # What a part costs by itself is not known, and nobody asks.
+        return tuple(
+            replace(workload, nodes=nodes, node_costs=(0.0,) * len(nodes), candidates=())
+            for nodes in parts
+        )
     from weft.planners.portfolio import optimize
 
     joins = [query for query in workload if isinstance(query, JoinQuery)]
@@ -327,7 +336,15 @@ def _joins(
                     f"join {query.name!r} does not say which column of {given.alias} is its time",
                     hint=f"name it: {given.source} AS {given.alias} TIMESTAMP BY ...",
                 )
-    return optimize(Workload(joins), planner, "local", statistics).emits if joins else ()
+    return tuple(optimize(Workload([query]), planner, "local", statistics) for query in joins)
+
+
+def _alone(emit: Emit) -> Emit:
+    """Let the inputs of a join read events: joins of a session have no slices in common."""
+    join = emit.inputs[0]
+    assert isinstance(join, Join)
+    sides = tuple(replace(side, input=side.scan) for side in join.sides)
+    return replace(emit, inputs=(replace(join, sides=sides),))
 
 
 def _results(joins: Sequence[JoinStream], step: Callable[[JoinStream], pa.Table | None]) -> Results:

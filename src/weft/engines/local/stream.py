@@ -22,7 +22,7 @@ from weft.kernels.grouping_dense import extent
 from weft.query import Query, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from weft.engines.local.emitting import Types
     from weft.engines.local.operator import ScopeOperator
@@ -125,25 +125,7 @@ class SourceStream:
 
     def _check(self, schema: pa.Schema) -> None:
         assert self.schema is not None
-        if schema.equals(self.schema):
-            return
-        read = {name for scan in self.scopes for name in (*scan.columns, scan.time)}
-        whole = any(scan.whole_events for scan in self.scopes)
-        for field_ in self.schema:
-            if field_.name not in read and not whole:
-                continue
-            at = schema.get_field_index(field_.name)
-            if at < 0:
-                raise DataError(
-                    f"a batch of {self.source!r} has no column {field_.name!r}",
-                    hint=f"its columns are {', '.join(schema.names)}",
-                )
-            if schema.field(at).type != field_.type:
-                raise DataError(
-                    f"column {field_.name!r} of {self.source!r} was {field_.type} and now is "
-                    f"{schema.field(at).type}",
-                    hint="cast the batch to the types of the first one",
-                )
+        check_batch(self.source, self.schema, schema, self.scopes)
 
     def advance(self, to_us: int) -> Results:
         """Move the watermark on, never back, and return what closed."""
@@ -209,6 +191,29 @@ class SourceStream:
         }
 
 
+def check_batch(source: str, known: pa.Schema, given: pa.Schema, scans: Collection[Scan]) -> None:
+    """Refuse a batch whose columns are not those of the first one, as far as scans read them."""
+    if given.equals(known):
+        return
+    read = {name for scan in scans for name in (*scan.columns, scan.time)}
+    whole = any(scan.whole_events for scan in scans)
+    for field_ in known:
+        if field_.name not in read and not whole:
+            continue
+        at = given.get_field_index(field_.name)
+        if at < 0:
+            raise DataError(
+                f"a batch of {source!r} has no column {field_.name!r}",
+                hint=f"its columns are {', '.join(given.names)}",
+            )
+        if given.field(at).type != field_.type:
+            raise DataError(
+                f"column {field_.name!r} of {source!r} was {field_.type} and now is "
+                f"{given.field(at).type}",
+                hint="cast the batch to the types of the first one",
+            )
+
+
 _FIELDS = tuple(each.name for each in fields(SourceStream))
 
 
@@ -222,4 +227,4 @@ def instant_of(time: Any) -> int:
     return found
 
 
-__all__ = ["Results", "SourceStream", "instant_of"]
+__all__ = ["Results", "SourceStream", "check_batch", "instant_of"]

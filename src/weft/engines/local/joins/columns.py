@@ -12,7 +12,7 @@ from weft.engines.local.coding import carried, is_direct
 from weft.engines.local.held import Held, KernelPartials, LimbSums
 from weft.engines.local.joins.state import NOT_A_VALUE
 from weft.engines.schema import expression_type
-from weft.errors import UnsupportedError
+from weft.errors import DataError, UnsupportedError
 from weft.kernels.arrow_columns import column_of, validity
 from weft.kernels.partials import Partials, operation_of
 
@@ -43,6 +43,8 @@ class JoinColumns:
         for side, partial in partials:
             type = expression_type(partial.args[0], schemas[side])
             columns._home(partial, type).append((side, partial))
+            if partial.kind in ("min", "max"):
+                columns.codings[side, partial] = carried(pa.array([], type))[1]
         return columns
 
     def _home(self, partial: Partial, type: pa.DataType) -> list[Owner]:
@@ -83,9 +85,14 @@ class JoinColumns:
                 real[:, at] = np.where(valid, column.values, 0.0)
         for at, (owner, partial) in enumerate(self.order):
             if owner == side:
-                numbers, coding = carried(timed.argument(partial.args[0]))
-                order[:, at] = numbers
-                self.codings[owner, partial] = coding
+                argument = timed.argument(partial.args[0])
+                order[:, at], _ = carried(argument)
+                if np.count_nonzero(order[:, at] == NOT_A_VALUE) != argument.null_count:
+                    raise DataError(
+                        f"{partial} met {NOT_A_VALUE}, which stands for NULL where results are "
+                        "kept up to date tuple by tuple",
+                        hint="take the results at each slide, or filter it out",
+                    )
         return whole, real, order
 
     def held(self, whole: Int64s, real: Doubles, lost: Doubles, order: Int64s) -> dict[Owner, Held]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from weft.cost.joins import SideLoad
+from weft.cost.joins import LOCAL_PRICES, ExpectedEstimates, SideLoad, TupleCost
 from weft.engines.joins import join_schema, variable_types
 from weft.engines.local.emitting import lowered
 from weft.engines.local.held import KernelPartials
@@ -59,7 +59,7 @@ from weft.plan.joins import JOINT, JoinShape, join_query
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from weft.aggregates import Partial
     from weft.cost.joins import Method, Placement
@@ -284,6 +284,20 @@ class ContinuousJoin:
         """Change which inputs are aggregated early; results stay what they are."""
         for side, wanted in enumerate(early):
             place(self.state, side, int(wanted))
+
+    def order_probes(self, loads: Sequence[SideLoad]) -> None:
+        """Let tuples probe the other inputs by rank, as they are now; results stay what they are.
+
+        An input that lets few through, for what it costs to look at it, goes first.
+        """
+        model = TupleCost(ExpectedEstimates(tuple(loads)), LOCAL_PRICES, self.method)
+        for side in range(len(loads)):
+            self.state.order[side] = model.probe_order(side, self.early)
+
+    @property
+    def method(self) -> Method:
+        """How rows that match are found."""
+        return "nested loop" if self.state.nested_loop[0] else "hash"
 
     def loads(self, rates: tuple[float, ...]) -> tuple[SideLoad, ...]:
         """Describe the inputs as they are now to the cost model, at these rates."""

@@ -6,7 +6,9 @@ measured, and the plan changes when that saves more until the next look than it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,16 +27,19 @@ from weft.engines.local.frame import plain
 from weft.engines.local.joins.continuous import ContinuousJoin
 from weft.engines.local.joins.evaluate import instance_ends
 from weft.engines.local.joins.operator import JoinOperator
+from weft.engines.local.stream import check_batch
 from weft.errors import QueryError
 from weft.plan import Join
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
     from weft.cost.joins import Placement
     from weft.kernels.partials import Int64s
-    from weft.plan import Emit, JoinSide
+    from weft.plan import Emit, JoinSide, Plan
 
 EPOCH_EVENTS = 1 << 15  # after so many events of a join its placement is looked at again
 _SECOND_US = 1e6
@@ -62,12 +67,13 @@ class JoinMetrics(NamedTuple):
 class JoinStream:
     """One join of a session; it starts when a batch of every input has told its columns."""
 
-    emit: Emit
+    plan: Plan  # of this join alone
     delay_us: int
     continuous: bool = False
     epoch_events: int = EPOCH_EVENTS
     waiting: list[tuple[str, pa.Table]] = field(default_factory=list)
     operator: JoinOperator | ContinuousJoin | None = None
+    schemas: dict[str, pa.Schema] = field(default_factory=dict)  # of the sources, once it runs
     latest_us: dict[int, int] = field(default_factory=dict)  # per stream of the join
     first_us: dict[int, int] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)  # events per input
@@ -75,6 +81,11 @@ class JoinStream:
     late: int = 0
     looked_at: int = 0
     switches: list[Switch] = field(default_factory=list)
+
+    @property
+    def emit(self) -> Emit:
+        """The result of the join."""
+        return self.plan.emits[0]
 
     @property
     def sides(self) -> tuple[JoinSide, ...]:
@@ -113,20 +124,50 @@ class JoinStream:
 
     def push(self, source: str, table: pa.Table) -> pa.Table | None:
         """Take a batch; return the results it completes, None while nothing is known of them."""
-        self.waiting.append((source, table))
-        if self.operator is None:
-            known = {name: batch.schema for name, batch in self.waiting}
-            if not {*self.sources} <= known.keys():
+        with self._unchanged_by_errors():
+            self._check(source, table.schema)
+            self.waiting = [*self.waiting, (source, table)]
+            if self.operator is None and not self.start():
                 return None
-            make = ContinuousJoin if self.continuous else JoinOperator
-            self.operator = make.of(self.emit, known)
-        batches, self.waiting = self.waiting, []
-        for name, batch in batches:
-            self._take(name, batch)
-        self._look()
-        if isinstance(self.operator, ContinuousJoin):
-            return self.operator.result()
-        return self._closed(self._watermark_us())
+            batches, self.waiting = self.waiting, []
+            for name, batch in batches:
+                self._take(name, batch)
+            self._look()
+            if isinstance(self.operator, ContinuousJoin):
+                return self.operator.result()
+            return self._closed(self._watermark_us())
+
+    def start(self) -> bool:
+        """Make the operator once the columns of all sources are known; tell whether they are."""
+        known = self.schemas or {name: batch.schema for name, batch in self.waiting}
+        if not {*self.sources} <= known.keys():
+            return False
+        make = ContinuousJoin if self.continuous else JoinOperator
+        self.operator, self.schemas = make.of(self.emit, known), known
+        return True
+
+    def _check(self, source: str, schema: pa.Schema) -> None:
+        """Refuse columns of other types than those of the first batch."""
+        known = self.schemas or {name: batch.schema for name, batch in reversed(self.waiting)}
+        if source in known:
+            scans = [side.scan for side in self.sides if side.scan.source == source]
+            check_batch(source, known[source], schema, scans)
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        """Forget what a batch brought that cannot be taken; keys that it brought may stay known."""
+        before = {each.name: copy(getattr(self, each.name)) for each in fields(self)}
+        operator = self.operator
+        stores = operator.stores if isinstance(operator, JoinOperator) else ()
+        runs = [[*store.runs] for store in stores]
+        try:
+            yield
+        except BaseException:
+            for name, value in before.items():
+                setattr(self, name, value)
+            for store, held in zip(stores, runs, strict=True):
+                store.runs = held
+            raise
 
     def advance(self, to_us: int | None) -> pa.Table | None:
         """Move the watermark to a time, or to the end; return the results that this completes."""
@@ -225,6 +266,8 @@ class JoinStream:
         saved = (model.cost(now) - model.cost(best)) * epoch_seconds
         if saved > rebuild * sum(load.window_tuples for load in changed):
             self.place(best)
+        if isinstance(self.operator, ContinuousJoin):
+            self.operator.order_probes(loads)
 
     def place(self, early: Placement) -> None:
         """Change which inputs are aggregated early; results stay what they are."""
