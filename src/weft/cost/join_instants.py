@@ -67,8 +67,7 @@ class InstantCost:
         c, load = self.coefficients, self.loads[side]
         _, slice_tuples = self._slices(side, classes)
         events = load.rate * (c.scan_event_ns + c.fold_event_ns + c.lift_ns * width)
-        pairs = occupancy(load.groups * load.join_values, slice_tuples)
-        moved = load.rate / max(slice_tuples, 1.0) * pairs
+        moved = load.rate / max(slice_tuples, 1.0) * occupancy(load.pairs, slice_tuples)
         return events + moved * (c.write_partial_ns + c.shuffle_row_ns) + c.operator_ns
 
     def composing(self, side: int, classes: Classes) -> float:
@@ -76,7 +75,7 @@ class InstantCost:
         c, load, width = self.coefficients, self.loads[side], self.widths[side]
         slices, slice_tuples = self._slices(side, classes)
         pairs = load.groups * load.join_values
-        held = slices * occupancy(pairs, slice_tuples)
+        held = slices * occupancy(load.pairs, slice_tuples)
         rows = occupancy(pairs, load.window_tuples)
         per_instant = held * (c.read_partial_ns + c.combine_ns * width) + rows * c.write_partial_ns
         return per_instant * self.instants_per_second

@@ -36,6 +36,12 @@ class SideLoad:
     window_tuples: float
     groups: float  # distinct values of the grouping attributes it owns
     join_values: float  # distinct values of its join attributes
+    at_a_time: float = 0.0  # distinct (group, join value) within a slice; 0: any may show up
+
+    @property
+    def pairs(self) -> float:
+        """The (group, join value) that tuples of one slice are spread over."""
+        return self.at_a_time or self.groups * self.join_values
 
     @property
     def matches(self) -> float:

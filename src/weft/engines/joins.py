@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.cost.joins import SideLoad
-from weft.engines.base import Unsupported
 from weft.engines.kinds import kind_of, wider_type
 from weft.engines.schema import call_type, check_filter, expression_type, time_type
 from weft.errors import InternalError, QueryError
-from weft.expression import column, inputs_of
+from weft.expression import column
 from weft.frames import in_microseconds
-from weft.plan import Join
 from weft.plan.joins import JOINT, JoinShape, merged_name
 from weft.query import JoinQuery
 from weft.window import PeriodicWindow
@@ -22,7 +20,6 @@ from weft.window import PeriodicWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weft.plan import Plan
     from weft.query import Workload
 
 
@@ -62,18 +59,6 @@ def match_schema(shape: JoinShape, schemas: Sequence[pa.Schema]) -> pa.Schema:
             for side, schema in enumerate(schemas)
             for name in shape.carried_columns(side)
         ]
-    )
-
-
-def unsupported_joint_calls(plan: Plan) -> tuple[Unsupported, ...]:
-    """Name the joins with an aggregate over columns of several inputs at once."""
-    return tuple(
-        Unsupported(join, f"{call} reads columns of {' and '.join(inputs_of(call.args))} at once")
-        for emit in plan.emits
-        for join in emit.inputs
-        if isinstance(join, Join)
-        for _, call in emit.outputs
-        if len(inputs_of(call.args)) > 1
     )
 
 
@@ -147,7 +132,7 @@ def measured_loads(query: JoinQuery, tables: Mapping[str, pa.Table]) -> tuple[Si
     ...     FROM a TIMESTAMP BY ts [RANGE 4 SECONDS SLIDE 1 SECOND], b WHERE a.k = b.k''')
     >>> rows = pa.table({"ts": [0, 1_000_000, 2_000_000], "k": [1, 1, 2]})
     >>> measured_loads(query, {"a": rows, "b": rows})[0]
-    SideLoad(rate=1.0, window_tuples=3.0, groups=1.0, join_values=2.0)
+    SideLoad(rate=1.0, window_tuples=3.0, groups=1.0, join_values=2.0, at_a_time=1.0)
     """
     shape = JoinShape.of(query)
     loads = []
@@ -158,13 +143,26 @@ def measured_loads(query: JoinQuery, tables: Mapping[str, pa.Table]) -> tuple[Si
         groups += shape.carried_columns(side)
         joined = [known[name] for name in shape.join_columns(side) if name in known]
         rate = 0.0 if given.time is None else _rate(table, given.time)
-        held = float(table.num_rows)
+        held, at_a_time = float(table.num_rows), 0.0
         if isinstance(given.window, PeriodicWindow):
+            assert given.time is not None
             held = min(rate * given.window.range_us / 1e6, held)
-        loads.append(
-            SideLoad(rate, max(held, 1.0), _distinct(table, groups), _distinct(table, joined))
-        )
+            at_a_time = _at_a_time(table, [*groups, *joined], given.time, given.window.slide_us)
+        values = _distinct(table, joined)
+        loads.append(SideLoad(rate, max(held, 1.0), _distinct(table, groups), values, at_a_time))
     return tuple(loads)
+
+
+def _at_a_time(table: pa.Table, names: list[str], time: str, slide_us: int) -> float:
+    """Count the distinct values within a slide, on average: those of a stream come and go."""
+    import pyarrow.compute as pc
+
+    times = in_microseconds(table[time]).cast(pa.int64(), safe=False)
+    slides = pc.floor(pc.divide(times.cast(pa.float64(), safe=False), float(slide_us)))
+    known = dict.fromkeys(names)
+    keyed = table.select(list(known)).rename_columns([f"c{at}" for at in range(len(known))])
+    cut = keyed.append_column("slide", slides)
+    return _distinct(cut, cut.column_names) / _distinct(cut, ["slide"])
 
 
 def _rate(table: pa.Table, time: str) -> float:

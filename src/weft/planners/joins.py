@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from weft.aggregates import Partial, decompose
 from weft.cost.join_instants import InstantCost
+from weft.cost.join_spans import SpanCost
 from weft.cost.joins import (
     PaperEstimates,
     Placement,
@@ -129,8 +130,7 @@ def plan_joins(
         for query in workload
         if isinstance(query, JoinQuery)
     ]
-    # Spark compiles every join by itself, so there is nothing to share.
-    return tuple(planned if engine == "spark" else with_shared_slices(planned))
+    return tuple(with_shared_slices(planned))
 
 
 def is_placement(planner: str, workload: Workload) -> bool:
@@ -185,7 +185,8 @@ def _pricing(
     if model == "paper":
         return TupleCost(PaperEstimates(loads))
     widths = tuple(1 + len(shape.partials_of(side)) for side in range(len(loads)))
-    return InstantCost(loads, shape.instants, widths, coefficients_of(engine))
+    price = SpanCost if engine == "spark" else InstantCost
+    return price(loads, shape.instants, widths, coefficients_of(engine))
 
 
 def _load(

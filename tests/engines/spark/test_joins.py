@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 
@@ -12,18 +14,20 @@ from weft.cost.joins import placement_name, placements
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark
+from weft.plan import Slice
 from weft.planners.portfolio import optimize
 from weft.query import JoinQuery, Workload
+from weft.running import bind_tables
 from weft.testing import assert_same_rows
 from weft.testing.joins import joins_with_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+S = 1_000_000
 
 
 @settings(
@@ -31,7 +35,7 @@ pytestmark = pytest.mark.spark
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-@given(asked=joins_with_rows())
+@given(asked=joins_with_rows(joint=True))
 def test_every_placement_gives_the_rows_of_the_definition(
     spark: SparkSession, asked: tuple[JoinQuery, Mapping[str, pa.Table]]
 ) -> None:
@@ -58,3 +62,37 @@ def test_an_aggregate_that_cannot_be_repeated_is_refused() -> None:
     assert [problem.reason for problem in SparkEngine().unsupported(plan)] == [
         "values(a.x) has no form that a join can repeat on Spark"
     ]
+
+
+SHARED = """SELECT a.g, COUNT(*) AS n, SUM(b.x) AS s, MAX(b.x) AS top
+            FROM a TIMESTAMP BY ts {0}, b{1} WHERE a.k = b.k GROUP BY a.g"""
+
+
+@pytest.mark.parametrize("other", [" TIMESTAMP BY ts {0}", " TIMESTAMP BY ts [UNTIL NOW]", ""])
+def test_joins_that_differ_in_windows_share_slices_and_nothing_else(
+    spark: SparkSession, other: str
+) -> None:
+    """Ranges that are no multiples of their slides, and of different slides, meet in the slices."""
+    random = np.random.default_rng(3)
+    tables = {
+        name: pa.table(
+            {
+                "ts": pa.array(random.integers(0, 40 * S, 200)).cast(pa.timestamp("us", "UTC")),
+                "k": random.integers(0, 4, 200),
+                "g": random.integers(0, 2, 200),
+                "x": random.integers(-9, 9, 200),
+            }
+        )
+        for name in ("a", "b")
+    }
+    windows = ("[RANGE 6 SECONDS SLIDE 2 SECONDS]", "[RANGE 5 SECONDS SLIDE 4 SECONDS]")
+    workload = weft.parse("; ".join(SHARED.format(w, other.format(w)) for w in windows))
+    known = weft.Statistics(rate=5.0, keys=2, join_values=4)
+    plan = optimize(bind_tables(workload, tables), "EAP11", "spark", known)
+    shared = [node for node in plan.nodes if isinstance(node, Slice)]
+    assert len(shared) == (2 if "{" in other else 1)
+    frames = {name: to_spark(table, spark) for name, table in tables.items()}
+    wanted = ReferenceEngine().answer(bind_tables(workload, tables), tables)
+    with SparkEngine().run(plan, frames) as results:
+        for query in workload:
+            assert_same_rows(query, results[query.name].toArrow(), wanted[query.name])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from weft.parsing import parse
 from weft.plan import Join, Plan, Slice
 from weft.planners.portfolio import optimize
@@ -47,6 +45,11 @@ def test_windows_whose_edges_never_meet_keep_slices_of_their_own() -> None:
     assert len(refused) == 2
 
 
-@pytest.mark.parametrize(("planner", "engine"), [("LAP", "local"), ("EAP11", "spark")])
-def test_late_inputs_and_spark_share_nothing(planner: str, engine: str) -> None:
-    assert slices(planned(*MINUTES, planner=planner, engine=engine)) == []
+def test_late_inputs_share_nothing() -> None:
+    assert slices(planned(*MINUTES, planner="LAP")) == []
+
+
+def test_spark_shares_slices_too() -> None:
+    plan = planned(*MINUTES, engine="spark")
+    assert len(slices(plan)) == 2
+    assert plan.cost < sum(planned(window, engine="spark").cost for window in MINUTES)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft.bench.frame import Bar, Case, Column, Contender, Entry, Limit, Race, Row, Sheet, Table
+from weft.bench.frame import Column, Entry, Limit, Row, Sheet, Table
+from weft.bench.suite.joins_spark import AUCTIONS
 from weft.cost.joins import (
     LOCAL_PRICES,
     ExpectedEstimates,
@@ -22,7 +23,6 @@ from weft.cost.joins import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weft.bench.frame import Runner
     from weft.cost.joins import Method
 
 _TWO = (SideLoad(300, 5000, 150, 10), SideLoad(300, 5000, 1, 10))
@@ -160,84 +160,4 @@ SPEED = Table(
     ),
 )
 
-AUCTION = """SELECT a.category, COUNT(*) AS bids, SUM(b.price) AS total, MAX(b.price) AS top
-FROM bid AS b TIMESTAMP BY date_time [RANGE 1 HOUR SLIDE 1 MINUTE],
-     auction AS a TIMESTAMP BY date_time [UNTIL NOW], person AS p
-WHERE b.auction = a.id AND a.seller = p.id AND p.state <> 'CA'
-GROUP BY a.category"""
-
-
-def _auctions(events: int) -> Any:
-    from weft.bench.suite.spark_runs import CORES
-    from weft.engines.spark.session import local_session, to_spark
-    from weft.generate import nexmark
-
-    session = local_session(CORES)
-    tables = nexmark(events, 7, rate=events / 3600, padding=False)
-    return {name: to_spark(table, session).cache() for name, table in tables.items()}
-
-
-def _weft(planner: str) -> Contender:
-    def start(tables: Any) -> Runner:
-        import weft
-
-        plan = weft.optimize(weft.parse(AUCTION), planner, "spark")
-
-        def runner() -> Any:
-            return weft.run(plan, tables, engine="spark").toArrow().sort_by("window_end")
-
-        return runner
-
-    return Contender(start, ("pyspark",))
-
-
-def _stock(tables: Any) -> Runner:
-    """Join, then window, then aggregate, as one writes it on stock Spark."""
-
-    def runner() -> Any:
-        from pyspark.sql import functions as F
-
-        bids = tables["bid"].alias("b")
-        auctions, people = tables["auction"].alias("a"), tables["person"].alias("p")
-        joined = bids.join(auctions, F.expr("b.auction = a.id")).join(
-            people, F.expr("a.seller = p.id AND p.state <> 'CA'")
-        )
-        window = F.window("b.date_time", "1 hour", "1 minute")
-        rows = joined.select("a.category", "b.price", F.col("a.date_time").alias("opened"), window)
-        return (
-            rows.where("opened < window.end")
-            .groupBy("category", "window")
-            .agg(F.count("*").alias("bids"), F.sum("price"), F.max("price"))
-            .toArrow()
-        )
-
-    return runner
-
-
-def _same_rows(expected: Any, answer: Any) -> str:
-    sums = [sum(table["bids"].to_pylist()) for table in (expected, answer)]
-    if expected.num_rows == answer.num_rows and sums[0] == sums[1]:
-        return ""
-    return f"expected {expected.num_rows} rows of {sums[0]} bids, got {answer.num_rows}, {sums[1]}"
-
-
-SPARK = Race(
-    name="joins/spark_auction",
-    question="How much faster is early aggregation on Spark than to join, window and aggregate?",
-    inputs=_auctions,
-    expected=None,
-    contenders={
-        "stock": Contender(_stock, ("pyspark",)),
-        "weft": _weft("auto"),
-        "late": _weft("LAP"),
-    },
-    baseline="stock",
-    full=(Case("1M bids in an hour", {"events": 1_090_000}, 1_000_000),),
-    quick=(Case("20k events", {"events": 20_000}, 20_000),),
-    bars=(Bar("weft", "stock", 5.0),),
-    same=_same_rows,
-    rounds=3,
-    item="bid",
-)
-
-ENTRIES: tuple[Entry, ...] = (FIGURES, SPEED, SPARK)
+ENTRIES: tuple[Entry, ...] = (FIGURES, SPEED, AUCTIONS)

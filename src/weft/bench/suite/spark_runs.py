@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from weft.bench.frame import Runner
@@ -59,12 +60,19 @@ def _folder() -> Path:
 @cache
 def readings(events: int, devices: int = DEVICES, rate: float = RATE) -> DataFrame:
     """Return sensor readings in a parquet file, made once; Spark reads it anew in every run."""
-    from weft.engines.spark.session import local_session
     from weft.generate import sensors
+
+    table = sensors(events, 7, devices=devices, rate=rate)
+    return stored(table, f"readings-{events}-{devices}-{rate:g}")
+
+
+def stored(table: pa.Table, name: str) -> DataFrame:
+    """Write a table to a parquet file of its own, and return it as Spark reads it."""
+    from weft.engines.spark.session import local_session
     from weft.tables import write_table
 
-    path = _folder() / f"readings-{events}-{devices}-{rate:g}.parquet"
-    write_table(sensors(events, 7, devices=devices, rate=rate), path)
+    path = _folder() / f"{name}.parquet"
+    write_table(table, path)
     return local_session(CORES).read.parquet(str(path))
 
 

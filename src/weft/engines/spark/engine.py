@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.cost.strategies import check_strategy
-from weft.engines.joins import unsupported_joint_calls
 from weft.engines.spark.columnar import ColumnarStrategy
 from weft.engines.spark.joins import compile_joins, unsupported_joins
 from weft.engines.spark.measured import measured
@@ -43,7 +42,7 @@ class SparkEngine:
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
         """Name the nodes that the strategy of their scope cannot compile, and why."""
-        joins = (*unsupported_joins(plan), *unsupported_joint_calls(plan))
+        joins = unsupported_joins(plan)
         found = [
             problem
             for scope in scopes_of(plan)
@@ -65,7 +64,9 @@ class SparkEngine:
             compiled = self._strategy(scope, plan).compile(scope, source)
             results |= compiled.results
             kept += compiled.kept
-        results |= compile_joins(plan, sources)
+        joined, shared = compile_joins(plan, sources)
+        results |= joined
+        kept += shared
         return SharedResults({emit.query: results[emit.query] for emit in plan.emits}, kept)
 
     def run_measured(
