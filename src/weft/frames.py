@@ -77,7 +77,7 @@ def in_microseconds(column: Any) -> Any:
 
     A plain cast would refuse them, or round those before 1970 towards it.
     """
-    if not pa.types.is_timestamp(column.type):
+    if not pa.types.is_timestamp(column.type) or column.type.unit == "us":
         return column
     if column.type.unit == "ns":
         column = pc.floor_temporal(column, unit="microsecond")

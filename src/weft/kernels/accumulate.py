@@ -42,6 +42,16 @@ def _combine_rows(op: Any, groups: Groups, rows: Columns, totals: Columns) -> No
 
 
 @unlocked
+def _select_rows(op: Any, groups: Groups, rows: npt.NDArray[Any], totals: Any) -> None:
+    """Combine where that keeps one of the two, mostly the one that is there: few need a write."""
+    for i in range(groups.size):
+        group = np.uint32(groups[i])
+        chosen = op.combine(totals[group], rows[i])
+        if chosen != totals[group]:
+            totals[group] = chosen
+
+
+@unlocked
 def _extend_rows(op: Any, groups: Groups, values: npt.NDArray[Any], totals: Columns) -> None:
     for i in range(groups.size):
         store(totals, groups[i], op.extend(load(totals, groups[i]), values[i]))
@@ -60,9 +70,13 @@ def _join(op: Any, others: Columns, totals: Columns) -> None:
 
 
 def _part(columns: Columns, start: int, stop: int) -> Columns:
-    if isinstance(columns, tuple):
-        return tuple(column[start:stop] for column in columns)
-    return columns[start:stop]
+    if _is_scalar(columns):
+        return columns[start:stop]
+    return tuple(column[start:stop] for column in columns)
+
+
+def _is_scalar(columns: Columns) -> bool:
+    return not isinstance(columns, tuple)
 
 
 def _threads_worth(groups: Groups, size: int, threads: int) -> int:
@@ -98,9 +112,11 @@ def combine_rows(
     if isinstance(operation.algebra, algebra.SumInt64):
         return _sum_integers(groups, rows, size, threads)
 
+    fold = _select_rows if operation.laws.selective and _is_scalar(rows) else _combine_rows
+
     def work(start: int, stop: int) -> Columns:
         totals = operation.columns(size + 1)
-        _combine_rows(operation.algebra, groups[start:stop], _part(rows, start, stop), totals)
+        fold(operation.algebra, groups[start:stop], _part(rows, start, stop), totals)
         return totals
 
     return _joined(operation, work, groups, size, threads)

@@ -41,9 +41,10 @@ def times_of(array: pa.Array[Any]) -> tuple[Int64s, Bools | None]:
     (1000000, [True, False])
     """
     if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("us", tz=array.type.tz))
+        if array.type.unit != "us":
+            array = array.cast(pa.timestamp("us", tz=array.type.tz))
     elif pa.types.is_integer(array.type):
-        array = array.cast(pa.int64())
+        array = array if array.type == pa.int64() else array.cast(pa.int64())
     else:
         raise DataError(
             f"a column of {array.type} cannot be the event time",

@@ -90,9 +90,10 @@ def _number(
     box: Box, keys: npt.NDArray[np.integer], ordinals: Int64s, groups: Groups, used: Bools
 ) -> None:
     for i in range(keys.size):
-        group = (keys[i] - box.first_key) * box.slices + (ordinals[i] - box.first_slice)
+        group = np.uint64((keys[i] - box.first_key) * box.slices + (ordinals[i] - box.first_slice))
         groups[i] = group
-        used[group] = True
+        if not used[group]:  # a write takes the flags from the other threads' caches
+            used[group] = True
 
 
 def groups_of_times(
@@ -131,12 +132,12 @@ def _number_even(
     used: Bools,
 ) -> None:
     # Most events lie in the slice of the one before. For the others a product with the reciprocal
-    # is several times faster than a division; it may miss by one, and the rest says so.
+    # is several times faster than a division; it may miss by one, and the rest says so. Numbers
+    # without a sign spare every access the question whether it counts from the end.
     reciprocal = 1.0 / width
     number, start = np.int64(0), np.int64(origin)
     for i in range(keys.size):
-        since = times[i] - start
-        if since < 0 or since >= width:
+        if np.uint64(times[i] - start) >= np.uint64(width):  # before the slice, or after it
             since = times[i] - origin
             number = np.int64(since * reciprocal)
             rest = since - number * width
@@ -145,6 +146,7 @@ def _number_even(
             elif rest >= width:
                 number += 1
             start = origin + number * width
-        group = (keys[i] - box.first_key) * box.slices + number
+        group = np.uint64((keys[i] - box.first_key) * box.slices + number)
         groups[i] = group
-        used[group] = True
+        if not used[group]:  # a write takes the flags from the other threads' caches
+            used[group] = True

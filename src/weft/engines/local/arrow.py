@@ -11,6 +11,22 @@ pc: Any = pyarrow.compute
 NOTHING: Any = pyarrow.scalar(None, pyarrow.null())  # NULL of no type
 
 
+def recast(array: Array, type: Any, *, safe: bool = False) -> Array:
+    """Cast to a type that the array may well have already, or is the numbers of.
+
+    In a stream every call of Arrow's counts, and a view costs a tenth of a cast.
+
+    >>> recast(pyarrow.array([0]), pyarrow.timestamp("us")).to_pylist()
+    [datetime.datetime(1970, 1, 1, 0, 0)]
+    """
+    given = array.type
+    if given == type:
+        return array
+    if pyarrow.types.is_int64(given) and pyarrow.types.is_timestamp(type):
+        return array.view(type)
+    return array.cast(type, safe=safe)
+
+
 def repeated(value: Any, rows: int) -> Array:
     """Return a column that holds one value in every row.
 

@@ -6,6 +6,7 @@ combining but asking window by window.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,9 +49,9 @@ def closing_instances(
     >>> found.windows.tolist(), found.starts_us.tolist(), found.ends.tolist()
     ([0, 1], [0, 2], [2, 2])
     """
-    shapes = np.array([(w.range_us, w.slide_us, w.offset_us) for w in windows], np.int64)
+    shapes, tumbling = shapes_of(tuple(windows))
     bounds = (-_FAR if from_us is None else from_us, _FAR if to_us is None else to_us)
-    if all(window.range_us <= window.slide_us for window in windows):
+    if tumbling:
         most = len(flow) * len(windows)  # a slice is in one instance of each window
     else:
         nothing = [np.empty(0, np.int64) for _ in range(4)]
@@ -58,6 +59,19 @@ def closing_instances(
     found = [np.empty(most, np.int64) for _ in range(4)]
     count = _find(flow.keys, flow.starts_us, shapes, *bounds, *found)
     return Instances([column[:count] for column in found])
+
+
+@lru_cache(maxsize=1 << 10)
+def shapes_of(windows: tuple[PeriodicWindow, ...]) -> tuple[Int64s, bool]:
+    """Return range, slide and offset of each window, and whether no two instances overlap.
+
+    >>> from weft.window import PeriodicWindow
+    >>> shapes_of((PeriodicWindow(4, 2),))
+    (array([[4, 2, 0]]), False)
+    """
+    shapes = np.array([(w.range_us, w.slide_us, w.offset_us) for w in windows], np.int64)
+    shapes.flags.writeable = False
+    return shapes, bool(np.all(shapes[:, 0] <= shapes[:, 1]))
 
 
 @unlocked

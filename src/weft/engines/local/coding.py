@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weft.engines.local.arrow import Array, pc
+from weft.engines.local.arrow import Array, pc, recast
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of, validity
 from weft.kernels.grouping import Column
@@ -68,11 +68,11 @@ class Direct:
         if pa.types.is_boolean(self.type):
             return pa.array(numbers != 0, pa.bool_(), mask=missing)
         if pa.types.is_floating(self.type):
-            return pa.array(numbers, pa.float64(), mask=missing).cast(self.type, safe=False)
+            return recast(pa.array(numbers, pa.float64(), mask=missing), self.type)
         whole: Array = pa.array(numbers, pa.int64(), mask=missing)
         if pa.types.is_temporal(self.type):
-            return whole.cast(_wide(self.type), safe=False).view(self.type)
-        return whole.cast(self.type)
+            return recast(whole, _wide(self.type)).view(self.type)
+        return recast(whole, self.type, safe=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,7 @@ from weft.engines.local.held import Held, concat
 from weft.engines.local.lifting import lift
 from weft.kernels.grouping import Extents, Request, slice_events
 from weft.kernels.grouping_dense import extent
+from weft.kernels.parallel import unlocked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,9 +115,17 @@ def combines_of(starts: Int64s, ends: Int64s) -> int:
     """
     if not starts.size:
         return 0
-    one_by_one = int((ends - starts - 1).sum())
-    sliding = 2 * int(ends.max() - starts.min()) + starts.size
-    return min(one_by_one, sliding)
+    one_by_one, first, last = _sizes(starts, ends)
+    return min(one_by_one, 2 * (last - first) + starts.size)
+
+
+@unlocked
+def _sizes(starts: Int64s, ends: Int64s) -> tuple[int, int, int]:
+    combines, first, last = np.int64(0), starts[0], ends[0]
+    for i in range(starts.size):
+        combines += ends[i] - starts[i] - 1
+        first, last = min(first, starts[i]), max(last, ends[i])
+    return int(combines), int(first), int(last)
 
 
 def slice_batch(events: Events, slices: Slices, partials: Sequence[Partial], threads: int) -> Flow:
@@ -165,32 +174,57 @@ def merged(runs: Sequence[Flow]) -> Flow:
     ([0, 1], [5, 5])
     """
     runs = [run for run in runs if len(run)] or runs[:1]
-    if len(runs) == 1:
-        return runs[0]
-    keys = np.concatenate([run.keys for run in runs])
-    starts_us = np.concatenate([run.starts_us for run in runs])
-    partials = {p: concat([run.partials[p] for run in runs]) for p in runs[0].partials}
-    both = Flow(keys, starts_us, None, partials).take(_order(keys, starts_us))
-    starts, ends = runs_of_equals(both.keys, both.starts_us)
-    if starts.size == len(both):
-        return both
-    combined = both.over_ranges(starts, ends, both.starts_us[starts], None, list(partials))
-    settled = {p: held.settled() for p, held in combined.partials.items()}
-    return Flow(combined.keys, combined.starts_us, None, settled)
+    found = runs[-1]
+    for older in reversed(runs[:-1]):
+        found = _merged_pair(older, found)
+    return found
 
 
-def _order(keys: Keyed, starts_us: Int64s) -> npt.NDArray[np.intp]:
-    """Order rows of sorted runs by (key, start), equal ones as they came.
+def _merged_pair(older: Flow, newer: Flow) -> Flow:
+    order = np.empty(len(older) + len(newer), np.int64)
+    starts = np.empty(order.size + 1, np.int64)
+    groups = _interleave(older.keys, older.starts_us, newer.keys, newer.starts_us, order, starts)
+    firsts = starts[:groups]
+    partials: dict[Partial, Held] = {}
+    for partial, held in older.partials.items():
+        rows = concat([held, newer.partials[partial]]).take(order)
+        if groups < order.size:
+            rows = rows.over_ranges(firsts, starts[1 : groups + 1]).settled()
+        partials[partial] = rows
+    chosen = order[firsts]
+    keys = np.concatenate([older.keys, newer.keys])[chosen]
+    return Flow(keys, np.concatenate([older.starts_us, newer.starts_us])[chosen], None, partials)
 
-    As one integer where both fit: a stable sort of that is a merge of the runs, and linear.
+
+@unlocked
+def _interleave(
+    keys: Keyed, times: Int64s, new_keys: Keyed, new_times: Int64s, order: Int64s, starts: Int64s
+) -> int:
+    """Order the rows of two sorted runs, the first one's first where equal; count the groups.
+
+    Writes where in `order` each group of equal rows starts, and after the last one where it ends.
     """
-    first, last = extent(starts_us)
-    span = last - first + 1
-    least, greatest = extent(keys)
-    if (greatest - least + 1) * span >= 2**63:
-        return np.lexsort((starts_us, keys))
-    packed = (keys.astype(np.int64) - least) * span + (starts_us - first)
-    return np.argsort(packed, kind="stable")
+    groups, a, b = 0, 0, 0
+    key, time = keys[0], times[0]
+    for row in range(order.size):
+        older = b == new_keys.size or (
+            a < keys.size
+            and (keys[a] < new_keys[b] or (keys[a] == new_keys[b] and times[a] <= new_times[b]))
+        )
+        if older:
+            next_key, next_time = keys[a], times[a]
+            order[row] = a
+            a += 1
+        else:
+            next_key, next_time = new_keys[b], new_times[b]
+            order[row] = keys.size + b
+            b += 1
+        if row == 0 or next_key != key or next_time != time:
+            starts[groups] = row
+            groups += 1
+            key, time = next_key, next_time
+    starts[groups] = order.size
+    return groups
 
 
 def compacted(runs: Sequence[Flow]) -> list[Flow]:

@@ -6,7 +6,7 @@ bytes where events held a text. `ranks` orders codes as their keys, for results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,6 +162,8 @@ class ColumnCodes:
     def decode(self, codes: npt.NDArray[Any]) -> Array:
         """Return the values of codes."""
         assert self.values is not None
+        if pa.types.is_integer(self.values.type) and not self.values.null_count:
+            return pa.array(self.values.to_numpy()[codes])
         return self.values.take(pa.array(codes))
 
     def ranks(self) -> Int64s:
@@ -192,6 +194,11 @@ class KeyCodes:
     def __post_init__(self) -> None:
         self.columns = self.columns or [ColumnCodes() for _ in range(self.width)]
         self.pairs = self.pairs or [ColumnCodes() for _ in range(max(self.width - 1, 0))]
+
+    def saved(self) -> KeyCodes:
+        """Return the codes as they are now, to go back to; arrays are shared, never changed."""
+        columns, pairs = ([replace(one) for one in many] for many in (self.columns, self.pairs))
+        return replace(self, columns=columns, pairs=pairs)
 
     def encode(self, arrays: Sequence[Array], rows: int) -> Codes:
         """Return the code of each row's key; without keys all rows have the code 0.

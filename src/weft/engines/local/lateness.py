@@ -6,17 +6,24 @@ it counts nowhere, because an instance that was emitted never changes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from weft.engines.local.closing import shapes_of
 from weft.errors import InternalError
+from weft.kernels.parallel import unlocked
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weft.engines.local.calendar import CalendarTable
     from weft.kernels.partials import Bools, Int64s
     from weft.window import TimedWindow, Window
+
+_NEVER = 2**63 - 1
 
 
 def closed_for(
@@ -50,6 +57,41 @@ def oldest_open(window: Window, calendar: CalendarTable | None, watermark_us: in
             raise InternalError(f"{window} keeps no slices")
 
 
+def oldest_open_of(
+    windows: tuple[Window, ...], calendars: Mapping[CalendarWindow, CalendarTable], us: int
+) -> int:
+    """Return the start of the oldest instance of any of these windows that is open at a time.
+
+    >>> oldest_open_of((PeriodicWindow(4, 2), PeriodicWindow(9, 9)), {}, 10)
+    8
+    """
+    periodic, others = _by_kind(windows)
+    oldest = [
+        oldest_open(w, calendars.get(w) if isinstance(w, CalendarWindow) else None, us)
+        for w in others
+    ]
+    if periodic:
+        oldest.append(_oldest(shapes_of(periodic)[0], us))
+    return min(oldest)
+
+
+@unlocked
+def _oldest(shapes: Int64s, us: int) -> int:
+    oldest = np.int64(_NEVER)
+    for i in range(shapes.shape[0]):
+        size, slide, offset = shapes[i]
+        oldest = min(oldest, offset + ((us - offset - size) // slide + 1) * slide)
+    return int(oldest)
+
+
+@lru_cache(maxsize=1 << 10)
+def _by_kind(
+    windows: tuple[Window, ...],
+) -> tuple[tuple[PeriodicWindow, ...], tuple[Window, ...]]:
+    periodic = tuple(window for window in windows if isinstance(window, PeriodicWindow))
+    return periodic, tuple(w for w in windows if not isinstance(w, PeriodicWindow))
+
+
 def first_start(window: Window, calendar: CalendarTable | None, from_us: int) -> int:
     """Return the start of the first instance that begins at a time or after it.
 
@@ -67,9 +109,6 @@ def first_start(window: Window, calendar: CalendarTable | None, from_us: int) ->
             return from_us if start[0] == from_us else int(end[0])
         case _:
             raise InternalError(f"{window} begins with an event")
-
-
-_NEVER = 2**63 - 1
 
 
 def _first_ends(window: TimedWindow, calendar: CalendarTable | None, times: Int64s) -> Int64s:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.aggregates.sketches import HLL_BITS, HLL_REGISTERS, QUANTILE_RELATIVE_ERROR
-from weft.engines.local.arrow import Array, pc
+from weft.engines.local.arrow import Array, pc, recast
 from weft.engines.local.bag_kernels import RANKS, quantile_buckets
 from weft.engines.local.bags import Bags
 from weft.engines.local.coding import (
@@ -140,7 +140,7 @@ def _lift_sum(partial: Partial, argument: Array) -> Lifted:
             f"{partial} cannot be computed: its values are of type {argument.type}",
             hint="cast the column to numbers",
         )
-    column = column_of(argument.cast(pa.int64()))
+    column = column_of(recast(argument, pa.int64(), safe=True))
     if largest_magnitude(column.values) * max(len(argument), 1) < 2**63:
         return _limbs((column.values,), column.valid, None)
     return _limbs((column.values & 0xFFFFFFFF, column.values >> 32), column.valid, None)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.aggregates.sketches import HLL_REGISTERS, bucket_value
+from weft.engines.local.arrow import recast
 from weft.engines.local.bags import Bags
 from weft.engines.local.coding import Listed
 from weft.engines.local.decimals import averaged_decimals, decimals_of, integers_of
@@ -42,7 +43,7 @@ def typed(array: Array, type: pa.DataType) -> Array:
         return array
     if pa.types.is_dictionary(type):
         return array.cast(type.value_type).dictionary_encode().cast(type)
-    return array.cast(type, safe=False)
+    return recast(array, type)
 
 
 def _kernel(held: Held) -> KernelPartials:

@@ -22,7 +22,7 @@ from weft.engines.local.events import Timed, events_of
 from weft.engines.local.flows import Flow, compacted, merged, slice_batch
 from weft.engines.local.journal import Journal, StateChanges
 from weft.engines.local.keys import KeyCodes
-from weft.engines.local.lateness import closed_for, closes_between, oldest_open
+from weft.engines.local.lateness import closed_for, closes_between, oldest_open_of
 from weft.engines.local.scope import Timed as TIMED
 from weft.engines.local.scope import TimedPlan, is_timed
 from weft.engines.local.snapshot import restore
@@ -179,9 +179,7 @@ class ScopeOperator:
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
         kept.delimited = [store.saved() for store in self.delimited]
         kept.plan, kept.since_us = copy.copy(self.plan), dict(self.since_us)
-        kept.codes = copy.copy(self.codes)
-        kept.codes.columns = [copy.copy(codes) for codes in self.codes.columns]
-        kept.codes.pairs = [copy.copy(codes) for codes in self.codes.pairs]
+        kept.codes = self.codes.saved()
         kept.journal = None if self.journal is None else self.journal.saved()
         return kept
 
@@ -236,7 +234,7 @@ class ScopeOperator:
         for node, base in self.plan.bases.items():
             if node not in self.runs:
                 continue
-            oldest = min(oldest_open(w, self._calendar(w), watermark_us) for w in base.windows)
+            oldest = oldest_open_of(tuple(base.windows), self.plan.calendars, watermark_us)
             (flow,) = self.runs[node]
             self.since_us[node] = max(self.since_us.get(node, oldest), oldest)
             needed = flow.starts_us >= oldest

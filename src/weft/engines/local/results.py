@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,10 @@ class Closed(NamedTuple):
 def result_table(
     schema: pa.Schema, labels: Sequence[str], keys: KeyCodes, closed: Sequence[Closed]
 ) -> pa.Table:
-    """Put the instances of all windows into one table, ordered and typed."""
+    """Put the instances of all windows into one table, ordered and typed.
+
+    `labels` has the names of the windows by their places.
+    """
     closed = [one for one in closed if one.keys.size]
     if not closed:
         return schema.empty_table()
@@ -46,18 +50,24 @@ def result_table(
     rows = pa.array(order)
     columns: list[Any] = [
         *keys.decode(codes[order]),
-        pa.array(labels, pa.string()).take(pa.array(places[order])),
+        _texts(tuple(labels)).take(pa.array(places[order])),
         pa.array(starts_us[order]),
         pa.array(ends_us[order]),
     ]
     for at in range(len(closed[0].values)):
         parts = _alike([one.values[at] for one in closed])
         columns.append((parts[0] if len(parts) == 1 else pa.concat_arrays(parts)).take(rows))
-    arrays = [typed(array, field.type) for array, field in zip(columns, schema, strict=True)]
-    if any(array.type != field.type for array, field in zip(arrays, schema, strict=True)):
+    types = schema.types
+    arrays = [typed(array, type) for array, type in zip(columns, types, strict=True)]
+    if any(array.type != type for array, type in zip(arrays, types, strict=True)):
         fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
         schema = pa.schema(fields)  # of a custom aggregate only its values tell the type
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+@lru_cache(maxsize=1 << 8)
+def _texts(labels: tuple[str, ...]) -> Array:
+    return pa.array(labels, pa.string())
 
 
 def _concatenated(parts: list[Any]) -> Any:

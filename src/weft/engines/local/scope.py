@@ -61,6 +61,7 @@ class TimedPlan:
     bases: dict[Node, Base] = field(default_factory=dict)
     derived: dict[Slice, Slices] = field(default_factory=dict)
     below: dict[Roll, tuple[Node, ...]] = field(default_factory=dict)  # the bases of each Roll
+    windows: tuple[Window, ...] = ()  # factor windows included
     calendars: dict[CalendarWindow, CalendarTable] = field(default_factory=dict)
     combines: int = 0  # rows that were combined with another
     rows: Counter[Node] = field(default_factory=Counter)  # that each evaluation of a node gave
@@ -82,6 +83,8 @@ class TimedPlan:
             plan._place(roll, readers)
             if isinstance(roll.window, CalendarWindow):
                 plan.calendars.setdefault(roll.window, CalendarTable(roll.window))
+        windows = dict.fromkeys(w for base in plan.bases.values() for w in base.windows)
+        plan.windows = tuple(windows)
         return plan
 
     def _place(self, roll: Roll, readers: Mapping[Node, dict[Window, None]]) -> None:
@@ -112,11 +115,6 @@ class TimedPlan:
             else:
                 found[roll if isinstance(node, Scan) else node] = None
         return tuple(found)
-
-    @property
-    def windows(self) -> tuple[Window, ...]:
-        """All windows, factor windows included."""
-        return tuple(dict.fromkeys(w for base in self.bases.values() for w in base.windows))
 
     def arranged(self, emits: tuple[Emit, ...]) -> Arrangement:
         """Return how these emits close; a stream asks for the same ones again and again."""
