@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft import agg
 from weft.cost.model import Coefficients, RateModel, coefficients_of, user_coefficients
-from weft.cost.strategies import ColumnarModel, native_costs
+from weft.cost.strategies import ColumnarModel, native_costs, stream_columnar_costs
+from weft.cost.streams import STREAM, STREAM_COLUMNAR, StreamModel, per_second
 from weft.errors import UnsupportedError
 from weft.plan.plan import COLUMNAR, NATIVE
 from weft.planners.portfolio import optimize
@@ -44,11 +45,20 @@ EVENTS = {
     "local": 1_000_000,
     "spark": 1_000_000,  # the native strategy
     _SPARK_COLUMNAR: 1_000_000,
+    STREAM: 400_000,  # the native strategy
+    STREAM_COLUMNAR: 400_000,
 }
 _STREAM_SECONDS = 1200.0  # many instances of the longest window, whatever the number of events
 _ROUNDS = 2
 # What is planned for, and the strategy that is forced, to measure a set of coefficients.
-_FORCED = {"spark": ("spark", NATIVE), _SPARK_COLUMNAR: ("spark", COLUMNAR)}
+_FORCED = {
+    "spark": ("spark", NATIVE),
+    _SPARK_COLUMNAR: ("spark", COLUMNAR),
+    STREAM: (STREAM, NATIVE),
+    STREAM_COLUMNAR: (STREAM, COLUMNAR),
+}
+# Micro-batches of a probe that is a stream: with few, events weigh most, with many, states.
+_FEW, _MANY = 2, 8
 _COSTS = tuple(f.name for f in fields(Coefficients) if f.name.endswith("_ns"))
 
 
@@ -98,7 +108,8 @@ def engines_of(engine: str) -> tuple[str, ...]:
     >>> engines_of("local"), engines_of("spark")
     (('local',), ('spark', 'spark-columnar'))
     """
-    return (engine, _SPARK_COLUMNAR) if engine == "spark" else (engine,)
+    others = {"spark": (_SPARK_COLUMNAR,), STREAM: (STREAM_COLUMNAR,)}
+    return (engine, *others.get(engine, ()))
 
 
 def save(calibration: Calibration) -> Path:
@@ -109,7 +120,7 @@ def save(calibration: Calibration) -> Path:
     return place
 
 
-def _workloads() -> Iterator[tuple[str, str, Workload]]:
+def _workloads(watermark: str | None = None) -> Iterator[tuple[str, str, Workload]]:
     """Plans that differ in what they do most: reading, folding, combining, writing."""
     one = {"lo": agg.min("temp")}
     four = one | {"hi": agg.max("temp"), "total": agg.sum("temp"), "n": agg.count()}
@@ -122,7 +133,13 @@ def _workloads() -> Iterator[tuple[str, str, Workload]]:
     for shape, windows in shapes.items():
         for width, aggs in (("narrow", one), ("wide", four)):
             query = Query(
-                shape, source="readings", time="ts", keys=["device"], windows=windows, aggs=aggs
+                shape,
+                source="readings",
+                time="ts",
+                keys=["device"],
+                windows=windows,
+                aggs=aggs,
+                watermark=watermark,
             )
             for planner in (
                 ("independent", "slice")
@@ -141,6 +158,9 @@ def _probes(engine: str, events: int, progress: Callable[[str], None]) -> Iterat
 
     family, strategy = _FORCED.get(engine, (engine, None))
     rate = events / _STREAM_SECONDS
+    if family == STREAM:
+        yield from _stream_probes(engine, strategy, events, progress)
+        return
     with TemporaryDirectory(prefix="weft-calibrate-") as folder:
         for devices in (10, 1000):
             table = sensors(events, 7, devices=devices, rate=rate)
@@ -151,6 +171,32 @@ def _probes(engine: str, events: int, progress: Callable[[str], None]) -> Iterat
                 plan = optimize(workload, planner, family, known, strategy=strategy)
                 seconds = min(_timed(plan, source, family) for _ in range(_ROUNDS))
                 yield _probe(f"{name} {devices}", seconds, plan, engine, known)
+
+
+def _stream_probes(
+    engine: str, strategy: str | None, events: int, progress: Callable[[str], None]
+) -> Iterator[Probe]:
+    """Play a table back as a stream, in few micro-batches and in many."""
+    from weft.engines.spark.session import local_session
+    from weft.engines.spark.streaming.replay import drained, replayed
+    from weft.generate import sensors
+
+    session, rate = local_session(), events / _STREAM_SECONDS
+    for devices in (10, 1000):
+        table = sensors(events, 7, devices=devices, rate=rate)
+        known = Statistics(rate=rate, keys=devices)
+        for files in (_FEW, _MANY):
+            batch_us = int(_STREAM_SECONDS / files * 1e6)
+            for name, planner, workload in _workloads(watermark="10 seconds"):
+                if planner != "slice":
+                    continue
+                progress(f"{name}, {devices} keys, {files} micro-batches")
+                plan = optimize(
+                    workload, planner, "spark", known, strategy=strategy, micro_batch=batch_us
+                )
+                with replayed({"readings": table}, {}, session, files) as streams:
+                    seconds = drained(plan, streams, strategy)
+                yield _probe(f"{name} {devices} in {files}", seconds, plan, engine, known, batch_us)
 
 
 def _on_engine(engine: str, table: pa.Table, path: Path) -> Any:
@@ -173,15 +219,22 @@ def _timed(plan: Plan, source: Any, engine: str) -> float:
     return clock() - start
 
 
-def _probe(name: str, seconds: float, plan: Plan, engine: str, known: Statistics) -> Probe:
+def _probe(
+    name: str,
+    seconds: float,
+    plan: Plan,
+    engine: str,
+    known: Statistics,
+    batch_us: int | None = None,
+) -> Probe:
     """Count what each coefficient is multiplied by, by pricing with unit coefficients."""
     nothing = Coefficients(engine, **_prices(), measured_by="")
     counts = []
     for cost in _COSTS:
         one = Coefficients(engine, **_prices(**{cost: 1.0}), measured_by="")
-        counts.append(_total(plan, known, one, nothing))
+        counts.append(_total(plan, known, one, nothing, batch_us))
     elsewhere = coefficients_of("spark") if engine == _SPARK_COLUMNAR else nothing
-    known_ns = _total(plan, known, nothing, elsewhere)
+    known_ns = _total(plan, known, nothing, elsewhere, batch_us)
     return Probe(name, seconds, tuple(counts), known_ns / 1e9)
 
 
@@ -189,9 +242,21 @@ def _prices(**given: float) -> dict[str, Any]:
     return {**dict.fromkeys(_COSTS, 0.0), **given}
 
 
-def _total(plan: Plan, known: Statistics, own: Coefficients, native: Coefficients) -> float:
+def _total(
+    plan: Plan,
+    known: Statistics,
+    own: Coefficients,
+    native: Coefficients,
+    batch_us: int | None,
+) -> float:
     """Price the work of the whole stream; slices that columnar reads are made natively."""
-    if own.engine == _SPARK_COLUMNAR:
+    if batch_us is not None:
+        prices = (own, native) if own.engine == STREAM else (native, own)
+        paid, columnar = (per_second(one, batch_us) for one in prices)
+        stream = StreamModel(paid, known, micro_batch_us=batch_us, columnar=columnar)
+        price = native_costs if own.engine == STREAM else stream_columnar_costs
+        costs = price(plan.nodes, stream)
+    elif own.engine == _SPARK_COLUMNAR:
         model = ColumnarModel(own, RateModel(native, known))
         costs = model.node_costs(plan.nodes, plan.strategies[0].ships)
     elif own.engine == "spark":

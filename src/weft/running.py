@@ -361,7 +361,7 @@ def _plan(
     strategy: str | None,
 ) -> Plan:
     """Plan for an engine: of all plans that it can run, the cheapest."""
-    from weft.engines.base import SelectiveEngine
+    from weft.cost.streams import CATCHING_UP_US
     from weft.engines.joins import loads_of_joins
     from weft.planners.portfolio import PLANNERS, optimize
 
@@ -375,19 +375,16 @@ def _plan(
             statistics,
             exact_columns=exact,
             strategy=strategy,
+            micro_batch=CATCHING_UP_US if engine.name == STREAM else None,
             join_loads={} if statistics is not None else loads_of_joins(workload, tables),
         )
 
-    def fits(plan: Plan) -> bool:
-        avoided = isinstance(engine, SelectiveEngine) and engine.avoids(plan)
-        return not avoided and not engine.unsupported(plan)
-
     plan = planned(planner)
-    if planner != "auto" or fits(plan):
+    if planner != "auto" or not engine.unsupported(plan):
         return plan
     others = [c.planner for c in sorted(plan.candidates, key=lambda c: c.cost)]
     for name in (other for other in others if other in PLANNERS):
         other = planned(name)
-        if fits(other):
+        if not engine.unsupported(other):
             return other
     return plan

@@ -17,7 +17,12 @@ EXAMPLES = examples("weft calibrate --engine local", "weft calibrate --engine sp
 def command(
     engine: Annotated[
         str,
-        typer.Option("--engine", metavar="E", help="spark, local or reference.", show_default=True),
+        typer.Option(
+            "--engine",
+            metavar="E",
+            help="spark, spark-stream, local or reference.",
+            show_default=True,
+        ),
     ] = "spark",
     events: Annotated[
         int | None,

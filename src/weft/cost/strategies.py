@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from weft.aggregates.base import is_built_in
 from weft.cost.model import Coefficients, RateModel, coefficients_of
+from weft.cost.streams import StreamModel, rows_kept, stream_obstacles
 from weft.errors import QueryError
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
 from weft.plan.plan import COLUMNAR, NATIVE, STRATEGIES, StrategyChoice
@@ -196,6 +197,8 @@ def price(
     a model that counts as papers do there is nothing to compare, and the engine takes what can.
     """
     obstacles = [why for node in nodes for why in native_obstacles(node)]
+    if isinstance(model, StreamModel):
+        obstacles += [why for _, why in stream_obstacles(nodes, SHIPPED_PARTIALS)]
     queries = tuple(dict.fromkeys(node.query for node in nodes if isinstance(node, Emit)))
     if not isinstance(model, RateModel):
         return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
@@ -219,7 +222,18 @@ def _unpriced(
     return StrategyChoice(queries, forced, ships, None, None, "forced")
 
 
+def stream_columnar_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[float, ...]:
+    """Price nodes in the stateful operator, which reads its state anew in each micro-batch."""
+    assert model.columnar is not None
+    costs = list(ColumnarModel(model.columnar, model).node_costs(nodes, "events"))
+    first = next(at for at, node in enumerate(nodes) if isinstance(node, Slice | Roll))
+    costs[first] += rows_kept(nodes, model) * model.columnar.state_row_ns
+    return tuple(costs)
+
+
 def _columnar(nodes: tuple[Node, ...], model: RateModel) -> tuple[tuple[float, ...], Ships]:
+    if isinstance(model, StreamModel):
+        return stream_columnar_costs(nodes, model), "events"
     columnar = ColumnarModel(coefficients_of("spark-columnar"), model)
     events = columnar.node_costs(nodes, "events")
     if slices_to_ship(nodes) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,13 +31,4 @@ class Engine(Protocol):
 
     def run(self, plan: Plan, sources: Mapping[str, Any]) -> dict[str, Any]:
         """Return the results of each query, ordered by (end, window, start, key)."""
-        ...
-
-
-@runtime_checkable
-class SelectiveEngine(Protocol):
-    """An engine that can run some plans and had better not: no cost model prices its states."""
-
-    def avoids(self, plan: Plan) -> bool:
-        """Tell whether the next plan by cost would do better here."""
         ...

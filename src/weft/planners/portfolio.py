@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from weft.cost.model import RateModel, coefficients_of
 from weft.cost.paper import PaperModel
 from weft.cost.strategies import check_strategy, price
+from weft.cost.streams import StreamModel
 from weft.errors import InternalError, QueryError, UnsupportedError
 from weft.plan import ENGINES, FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
@@ -21,10 +22,12 @@ from weft.planners.shares import shares_of
 from weft.query import Workload
 from weft.statistics import Statistics
 from weft.techniques import TECHNIQUES
+from weft.time import duration_us, format_us
 
 if TYPE_CHECKING:
     from weft.cost.joins import SideLoad
     from weft.plan import Node, StrategyChoice
+    from weft.time import Duration
 
 # In order of preference between plans of equal cost: the simpler one first.
 PLANNERS: dict[str, Planner] = {
@@ -68,6 +71,7 @@ def optimize(
     techniques: Sequence[str] | None = None,
     join_loads: Mapping[str, tuple[SideLoad, ...]] | None = None,
     strategy: str | None = None,
+    micro_batch: Duration | None = None,
 ) -> Plan:
     """Plan a workload: the cheapest plan of all planners, or the plan of the one named.
 
@@ -78,17 +82,19 @@ def optimize(
     integers or decimals; it is filled in from the tables when a workload is run. `techniques`
     restricts planners that choose a final technique to the ones named. `strategy` is how Spark is
     to run every scope, "native" or "columnar"; without it costs decide scope by scope.
+    `micro_batch` plans for a stream on Spark whose micro-batches have the events of that time.
     """
     _check_names(workload, planner, engine, model, techniques)
     check_strategy(strategy, engine)
     _check_statistics(workload, statistics)
+    batch_us = _micro_batch_us(micro_batch, engine)
     scopes = scopes_of(workload, exact_columns)
     joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {})
     names = (planner,) if planner in PLANNERS else tuple(PLANNERS)
     allowed = None if techniques is None else frozenset(techniques)
     contexts = [
         replace(
-            _context(s, scopes, planner, engine, statistics, model, joins),
+            _context(s, scopes, planner, engine, statistics, model, joins, batch_us),
             techniques=allowed,
             engine=engine,
             strategy=strategy,
@@ -121,6 +127,11 @@ def optimize(
         shares=shares_of(nodes, costs, scopes, [c.model for c in contexts], reasons),
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
         + _statistics_notes(scopes, contexts)
+        + (
+            ()
+            if batch_us is None
+            else (f"a stream, with a micro-batch every {format_us(batch_us)}",)
+        )
         + tuple(join.note for join in joins),
         strategies=tuple(trial.choice for trial in chosen if trial.choice is not None),
     )
@@ -132,6 +143,12 @@ def _statistics_notes(scopes: Sequence[Scope], contexts: Sequence[Context]) -> t
     if len(set(known.values())) < 2:
         return ()
     return tuple(f"statistics of {source}: {text}" for source, text in known.items())
+
+
+def _stream_notes(batch_us: int | None) -> tuple[str, ...]:
+    if batch_us is None:
+        return ()
+    return (f"a stream, priced as if a micro-batch had the events of {format_us(batch_us)}",)
 
 
 def _check_names(
@@ -176,13 +193,31 @@ def _context(
     statistics: Statistics | Mapping[str, Statistics] | None,
     model: str | None,
     joins: Sequence[PlannedJoin],
+    batch_us: int | None,
 ) -> Context:
     known = _statistics_of(scope.scan.source, statistics)
     if model == "paper":
         windows = [w for s in scopes for w in s.windows]
         per_second = planner in _BY_RATE or bool(joins)
         return Context(known, PaperModel.of(known, windows, per_second=per_second))
+    if batch_us is not None:
+        return Context(known, StreamModel.of(known, batch_us))
     return Context(known, RateModel(coefficients_of(engine), known))
+
+
+def _micro_batch_us(micro_batch: Duration | None, engine: str) -> int | None:
+    if micro_batch is None:
+        return None
+    if engine != "spark":
+        raise QueryError(
+            f"the {engine} engine has no micro-batches", hint="plan for spark, or leave them out"
+        )
+    pace_us = duration_us(micro_batch)
+    if pace_us <= 0:
+        raise QueryError(
+            "a micro-batch has the events of no time", hint="give a duration, such as '10 minutes'"
+        )
+    return pace_us
 
 
 def _join_context(

@@ -72,7 +72,11 @@ class Streams:
         """Cut a table into files, in the order of times that are late by up to `disorder_s`."""
         random = np.random.default_rng(7)
         late = random.integers(0, disorder_s * S + 1, table.num_rows)
-        table = table.take(pa.array(np.argsort(table["ts"].cast(pa.int64()).to_numpy() + late)))
+        times = table["ts"].cast(pa.int64()).to_numpy()
+        self.cut(table.take(pa.array(np.argsort(times + late))), files, name)
+
+    def cut(self, table: pa.Table, files: int, name: str = "in") -> None:
+        """Cut a table into files, its rows in the order they have."""
         (self.place / name).mkdir()
         size = -(-table.num_rows // files)
         for at in range(files):

@@ -28,6 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 S = 1_000_000
+
+
+class ByThrees(weft.UserWindow):
+    """Three events of a key each."""
+
+    def begins(self, event: Any, state: dict[str, Any]) -> int:
+        state["seen"] = state.get("seen", 0) + 1
+        return 1 if state["seen"] % 3 == 1 else 0
+
+    def ends(self, event: Any, state: dict[str, Any]) -> int:
+        return 1 if state.get("seen", 0) and state["seen"] % 3 == 0 else 0
+
+
 ALL_KINDS = {
     "10s": weft.tumbling("10 seconds"),
     "25s/10s": weft.hopping("25 seconds", "10 seconds", "3 seconds"),
@@ -36,6 +49,7 @@ ALL_KINDS = {
     "7 rows": weft.counting(7, 3),
     "day": weft.calendar("day", "Europe/Berlin"),
     "warm": weft.punctuated("v > 25"),
+    "threes": ByThrees(),
 }
 AGGS = {
     "n": agg.count(),
@@ -64,6 +78,7 @@ def test_every_kind_of_window_has_the_rows_of_the_reference_engine(
     assert done.input_rows == readings.num_rows
     wanted = weft.run(workload, {"r": readings}, engine="reference")
     wanted = closed_rows(query, wanted, readings)
+    assert set(wanted["window"].to_pylist()) == ALL_KINDS.keys() - {"day"}
     assert_same_rows(query, done.rows, wanted)
     assert done.state_operators == 1
     figures = [Progress.of(p) for p in done.progress]
@@ -91,10 +106,12 @@ class Counted(BucketProcessor):
         self._log = Log()  # type: ignore[assignment]
 
 
-def processor_over(query: weft.Query, events: pa.Schema) -> tuple[BucketProcessor, HostedScope]:
+def processor_over(
+    query: weft.Query, events: pa.Schema, mode: str = "append"
+) -> tuple[BucketProcessor, HostedScope]:
     (scope,) = scopes_of(weft.optimize(weft.Workload([query]), engine="spark"))
     hosted = HostedScope(Parcel.of(scope).renamed(scope).emits, events)
-    return Counted(Versions(None, only={0: hosted.dump()}), 1, 5 * S), hosted
+    return Counted(Versions(None, only={0: hosted.dump()}), 1, 5 * S, mode), hosted
 
 
 def payload_of(events: pa.Table) -> Row:
@@ -159,6 +176,30 @@ def test_events_that_come_too_late_are_counted_and_change_nothing() -> None:
     later = rows_closed(tester.setWatermark(1_040_000), hosted.output)
     assert sorted(set(once["end"].to_pylist())) == [1010 * S, 1020 * S]
     assert sorted(set(later["end"].to_pylist())) == [1030 * S, 1040 * S]
+
+
+def test_updates_leave_out_windows_whose_bounds_events_may_still_move() -> None:
+    kinds = {
+        "10s": weft.tumbling("10 seconds"),
+        "gap": weft.session("4 seconds"),
+        "3 rows": weft.counting(3),
+        "marked": weft.punctuated("v > 0"),
+    }
+    marks = pa.array([at % 5 == 0 for at in range(30)])
+    first, second, _ = (part.set_column(2, "a0", marks) for part in batches(2, 30))
+    processor, hosted = processor_over(asked(kinds, {"n": agg.count()}), first.schema, "update")
+    tester = TwsTester(
+        processor, timeMode="EventTime", outputMode="update", eventTimeExtractor=lambda _: 2**62
+    )
+    early = rows_closed(tester.test(0, [payload_of(first)]), hosted.output)
+    assert {hosted.emits[node].label for node in early["node"].to_pylist()} == {"10s"}
+    assert sum(early["v0"].to_pylist()) == first.num_rows
+    # A session that the second batch prolongs would otherwise have come with two ends.
+    tester.test(0, [payload_of(second)])
+    closed = rows_closed(tester.setWatermark(1_060_000), hosted.output)
+    assert {hosted.emits[n].label for n in closed["node"].to_pylist()} == set(kinds)
+    identity = list(zip(*(closed[c].to_pylist() for c in ("node", "k0", "start")), strict=True))
+    assert len(set(identity)) == len(identity)
 
 
 class Later(Versions):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
+
+from weft.cli.app import app
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,14 +23,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SQL = "SELECT k, MIN(v) AS lo FROM r TIMESTAMP BY ts GROUP BY k, window(ts, '30 seconds')"
 
 
-def started(place: Path, *more: str) -> subprocess.Popen[str]:
-    arguments = ["stream", "-e", SQL, "--source", f"r={place / 'in'}", "--watermark", "5s"]
-    arguments += ["--checkpoint", str(place / "c"), "--sink", str(place / "out")]
+def arguments(place: Path) -> list[str]:
+    words = ["stream", "-e", SQL, "--source", f"r={place / 'in'}", "--watermark", "5s"]
+    words += ["--checkpoint", str(place / "c"), "--sink", str(place / "out")]
+    return [*words, "--files-per-batch", "1"]
+
+
+def started(place: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "weft", *arguments, "--files-per-batch", "1", *more],
+        [sys.executable, "-m", "weft", *arguments(place)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
     )
 
 
@@ -43,10 +52,10 @@ def test_ctrl_c_stops_the_stream_and_the_same_command_goes_on(
     said, complaints = running.communicate(timeout=120)
     assert running.returncode == 0, complaints
     assert "the same command goes on from the checkpoint" in said.splitlines()[-1]
-    again = started(streams.place, "--once", "--json")
-    said, complaints = again.communicate(timeout=240)
-    assert again.returncode == 0, complaints
-    reports = [json.loads(line) for line in said.splitlines()]
+    assert streams.spark is not None  # the command takes the session that is there
+    again = CliRunner().invoke(app, [*arguments(streams.place), "--once", "--json"])
+    assert again.exit_code == 0, again.output
+    reports = [json.loads(line) for line in again.stdout.splitlines()]
     assert all(report["batch"] > 0 for report in reports)
     assert sum(report["rows"] for report in reports) <= 400
     last = reports[-1]
@@ -58,8 +67,8 @@ def test_ctrl_c_stops_the_stream_and_the_same_command_goes_on(
 
 def test_a_stream_that_cannot_be_read_is_one_clear_message(streams: Any) -> None:
     (streams.place / "in").mkdir()
-    running = started(streams.place, "--once")
-    _, complaints = running.communicate(timeout=240)
-    assert running.returncode == 2
-    assert "there is no file in it" in complaints
-    assert "Traceback" not in complaints
+    assert streams.spark is not None  # the command takes the session that is there
+    result = CliRunner().invoke(app, [*arguments(streams.place), "--once"])
+    assert result.exit_code == 2
+    assert "there is no file in it" in result.output
+    assert "Traceback" not in result.output

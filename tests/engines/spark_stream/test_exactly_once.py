@@ -7,72 +7,76 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import weft
+from engines.spark_stream.driver_to_kill import READY, asked
 from weft.testing import assert_same_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 S = 1_000_000
-SQL = """-- name: counts
-SELECT k, COUNT(*) AS n, MIN(v) AS lo FROM r TIMESTAMP BY ts
-GROUP BY k, Windows(Window('10s', TumblingWindow(second, 10)),
-                    Window('30s', TumblingWindow(second, 30)),
-                    Window('40s/10s', HoppingWindow(second, 40, 10)))
-"""
+DRIVER = Path(__file__).with_name("driver_to_kill.py")
+PATIENCE_S = 120
+UNREAD = 5  # files that are there and not read when a driver starts
 
 
 class Life:
-    """One run of `weft stream` in a process group of its own, which can be killed as a whole."""
+    """One driver in a process group of its own, which is killed as a whole, Spark and all."""
 
     def __init__(self, place: Path, strategy: str) -> None:
-        arguments = ["stream", "-e", SQL, "--source", f"r={place / 'in'}", "--watermark", "5s"]
-        arguments += ["--checkpoint", str(place / "checkpoint"), "--sink", str(place / "out")]
-        arguments += ["--files-per-batch", "1", "--once", "--json", "--strategy", strategy]
-        quick = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "weft", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, **quick},
-        )
-        self.reports = 0
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._commits, self._log = place / "checkpoint" / "commits", place / "complaints"
+        with self._log.open("a") as complaints:
+            self.process = subprocess.Popen(
+                [sys.executable, str(DRIVER), str(place), strategy],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                text=True,
+                start_new_session=True,
+            )
 
-    def _read(self) -> None:
+    def go(self) -> None:
+        """Let the stream start, as soon as Spark has."""
+        assert self.process.stdin is not None
         assert self.process.stdout is not None
-        for _ in self.process.stdout:
-            self.reports += 1
+        assert self.process.stdout.readline() == f"{READY}\n", self._log.read_text()
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
 
-    def killed(self, moments: random.Random) -> bool:
-        """Kill it at a random moment of its start, or of one of its first micro-batches."""
-        after, latest = moments.choice([0, 0, 1, 1, 2]), time.monotonic() + 120
-        while self.reports < after and self.process.poll() is None:
-            assert time.monotonic() < latest, "no micro-batch in two minutes"
+    @property
+    def done(self) -> int:
+        """Micro-batches that are done and will not be run again."""
+        if not self._commits.exists():
+            return 0
+        return sum(name.isdecimal() for name in os.listdir(self._commits))
+
+    def killed(self, moments: random.Random) -> None:
+        """Kill it at a random moment: of its start, or after a micro-batch or two."""
+        wanted, latest = self.done + moments.choice([0, 1, 1]), time.monotonic() + PATIENCE_S
+        while self.done < wanted:
+            assert time.monotonic() < latest, f"no progress: {self._log.read_text()}"
             time.sleep(0.02)
-        time.sleep(moments.uniform(0, 8 if after == 0 else 1.5))
-        alive = self.process.poll() is None
-        if alive:
+        time.sleep(moments.uniform(0, 1))
+        assert self.process.poll() is None, f"it ended by itself: {self._log.read_text()}"
+        self.kill()
+
+    def kill(self) -> None:
+        """Leave nothing of it; its group has its Java process in it."""
+        if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
-        return alive
 
     def ended(self) -> tuple[int, str]:
         """Wait for the end of all that is there."""
-        _, told = self.process.communicate(timeout=240)
-        return self.process.returncode, told
+        self.process.communicate(timeout=2 * PATIENCE_S)
+        return self.process.returncode, self._log.read_text()
 
 
 def in_utc(rows: pa.Table) -> pa.Table:
@@ -83,22 +87,42 @@ def in_utc(rows: pa.Table) -> pa.Table:
 
 
 def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> None:
-    streams.write(readings, kills + 6)
-    moments = random.Random(kills)
-    done = 0
-    while done < kills:
-        done += Life(streams.place, strategy).killed(moments)
-    status, told = Life(streams.place, strategy).ended()
-    assert status == 0, told
-    (query,) = weft.parse(SQL).queries
-    wanted = streams.closed(weft.run(weft.Workload([query]), {"r": readings}), 5 * S)
+    """Kill drivers one after the other; while one is at work the next one starts its Spark.
+
+    Files are added as they are read, so that every driver has some before it when it is killed.
+    """
+    pieces = 4 * kills + UNREAD
+    streams.write(readings, pieces, "all")
+    files = sorted((streams.place / "all").iterdir())
+    (streams.place / "in").mkdir()
+    moments, reached, added = random.Random(kills), [0], 0
+    current, following = Life(streams.place, strategy), Life(streams.place, strategy)
+    try:
+        for _ in range(kills):
+            while added < reached[-1] + UNREAD:
+                files[added].rename(streams.place / "in" / files[added].name)
+                added += 1
+            current.go()
+            current.killed(moments)
+            reached.append(current.done)
+            current, following = following, Life(streams.place, strategy)
+        current.go()
+        status, told = current.ended()
+        assert status == 0, told
+    finally:
+        current.kill()
+        following.kill()
+    assert len(set(reached)) > kills // 3, "kills that left no progress between them prove little"
+    query = asked()
+    seen = streams.events = pq.read_table(streams.place / "in")
+    wanted = streams.closed(weft.run(weft.Workload([query]), {"r": seen}), 5 * S)
     got = in_utc(ds.dataset(streams.place / "out").to_table())
     assert wanted.num_rows > 100
     assert_same_rows(query, got, wanted)
 
 
 def test_kills_at_random_moments_lose_and_repeat_nothing(streams: Any, readings: pa.Table) -> None:
-    run_killing(streams, readings, 4, "native")
+    run_killing(streams, readings, 10, "native")
 
 
 @pytest.mark.soak

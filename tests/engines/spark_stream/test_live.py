@@ -66,10 +66,16 @@ def closed_of(query: weft.Query, events: pa.Table) -> pa.Table:
     return rows.filter(pc.less_equal(rows["window_end"].cast(pa.int64()), watermark_us))
 
 
+def complete_from(listed: str, window: str) -> dt.datetime:
+    since = re.search(rf"{window}, complete from (\S+ \S+)", listed)
+    assert since is not None, listed
+    return dt.datetime.fromisoformat(since.group(1)).replace(tzinfo=dt.UTC)
+
+
 @pytest.mark.spark
 def test_queries_come_and_go_while_the_stream_runs(streams: Any, readings: pa.Table) -> None:
     place = streams.place
-    feed = Feed(readings, place / "in", 6)
+    feed = Feed(readings, place / "in", 8)
     feed.add()
 
     def weft_queries(*arguments: str) -> str:
@@ -92,23 +98,38 @@ def test_queries_come_and_go_while_the_stream_runs(streams: Any, readings: pa.Ta
     feed.add(running)  # by the plan with both queries
     listed = weft_queries("list")
     assert "lows: active" in listed
-    since = re.search(r"TUMBLE 30s, complete from (\S+ \S+)", listed)
-    assert since is not None, listed
+    first = complete_from(listed, "TUMBLE 30s")
     weft_queries("suspend", "lows", "--wait", "0")
     feed.add(running)
     feed.add(running)
     assert "lows: suspended" in weft_queries("list")
+    weft_queries("resume", "lows", "--wait", "0")
+    suspended_at = feed.seen
+    for _ in range(3):
+        feed.add(running)
+    listed = weft_queries("list")
+    assert "lows: active" in listed
+    resumed = complete_from(listed, "TUMBLE 20s")
     running.stop()
     (counts,) = weft.parse(COUNTS_SQL).queries
     assert isinstance(counts, weft.Query)
     rows = streams.spark.read.parquet(str(place / "counts")).drop("batch").toArrow()
-    first = dt.datetime.fromisoformat(since.group(1)).replace(tzinfo=dt.UTC)
     wanted = closed_of(counts.with_time("ts"), feed.seen)
     wanted = wanted.filter(pc.greater_equal(wanted["window_start"], pa.scalar(first)))
     assert wanted.num_rows > 0
     assert_same_rows(counts, rows, wanted)
     lows = streams.spark.read.parquet(str(place / "lows")).drop("batch").toArrow()
-    assert pc.max(lows["window_end"]).as_py() < pc.max(rows["window_end"]).as_py()
+    everything = closed_of(LOWS, feed.seen)
+    # Nothing while it was suspended, then every window from the announced one on.
+    paused = pc.max(suspended_at["ts"])
+    again = pc.greater_equal(lows["window_start"], pa.scalar(resumed))
+    wanted = everything.filter(pc.greater_equal(everything["window_start"], pa.scalar(resumed)))
+    assert wanted.num_rows > 0
+    assert_same_rows(LOWS, lows.filter(again), wanted)
+    before = lows.filter(pc.invert(again))
+    assert pc.max(before["window_end"]).as_py() < paused.as_py() < resumed
+    early = pc.less_equal(everything["window_end"], pc.max(before["window_end"]))
+    assert_same_rows(LOWS, before, everything.filter(early))
 
 
 @pytest.mark.spark

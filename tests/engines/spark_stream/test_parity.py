@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -21,12 +22,30 @@ from weft.engines.spark.streaming.processor import BucketProcessor, rows_closed
 from weft.engines.spark.streaming.replay import closed_rows
 from weft.engines.spark.streaming.versions import Versions
 from weft.testing import assert_same_rows
-from weft.testing.strategies import calls, events, periodic_windows, queries, windows
+from weft.testing.strategies import (
+    DECOMPOSABLE,
+    HOLISTIC,
+    SCHEMA,
+    events,
+    queries,
+    windows,
+)
+from weft.window import (
+    CalendarWindow,
+    CountingWindow,
+    CumulatingWindow,
+    MeasuredWindow,
+    PeriodicWindow,
+    PunctuatedWindow,
+    SessionWindow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from weft.window import Window
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 SECOND_US = 1_000_000
@@ -97,19 +116,131 @@ def named(query: weft.Query, hosted: HostedScope, rows: pa.Table) -> pa.Table:
     return pa.table(columns, names=list(query.columns))
 
 
+def random_events(random: np.random.Generator, rows: int = 150) -> pa.Table:
+    """Events of about two minutes, with ties, NULLs, NaN and a few without a time."""
+    ticks = np.sort(random.integers(0, 1000, rows))
+    some = random.random((4, rows)) < 0.1
+    arrays = [
+        pa.array(LATER_US + ticks * SECOND_US // 8, mask=some[0] & some[1]),
+        pa.array(np.array(["a", "b", "c"])[random.integers(0, 3, rows)], mask=some[1]),
+        pa.array(random.integers(-8, 9, rows), mask=some[2]),
+        pa.array(np.where(some[3], np.nan, random.normal(0, 100, rows)), mask=some[2] & some[1]),
+        pa.array(random.random(rows) < 0.4, mask=some[3]),
+        pa.array(ticks // 16),
+    ]
+    table = pa.table(arrays, names=SCHEMA.names)
+    return table.cast(SCHEMA).take(pa.array(random.permutation(rows)))
+
+
+def random_window(random: np.random.Generator, *, by_events: bool) -> Window:
+    a, b, c = (int(n) for n in random.integers(1, 13, 3))
+    kinds: list[Callable[[], Window]] = [
+        lambda: PeriodicWindow(a * SECOND_US, b * SECOND_US, c * SECOND_US),
+        lambda: PeriodicWindow(2 * a * SECOND_US, a * SECOND_US, 0),
+        lambda: CumulatingWindow(a * c * SECOND_US, c * SECOND_US),
+        lambda: CalendarWindow("day", "Europe/Berlin"),
+    ]
+    if by_events:
+        kinds += [
+            lambda: SessionWindow(a * SECOND_US // 4),
+            lambda: CountingWindow(a, b),
+            lambda: PunctuatedWindow("i % 3 = 0"),
+            lambda: MeasuredWindow("km", a, b),
+        ]
+    return kinds[random.integers(len(kinds))]()
+
+
+def random_workload(random: np.random.Generator, *, native: bool) -> weft.Workload:
+    """Queries with keys, filters and delays of their own, over one source."""
+    offered = [c for c in DECOMPOSABLE + HOLISTIC if not native or c.function in NATIVE]
+
+    def query(at: int) -> weft.Query:
+        kinds = [random_window(random, by_events=not native) for _ in range(random.integers(1, 5))]
+        asked = random.choice(len(offered), random.integers(1, 5), replace=False)
+        return weft.Query(
+            f"q{at}",
+            source="events",
+            time="ts",
+            keys=[[], ["k"], ["k", "flag"]][random.integers(3)],
+            where=[None, None, "i > 0", "flag OR x IS NULL"][random.integers(4)],
+            windows={f"w{i}": window for i, window in enumerate(dict.fromkeys(kinds))},
+            aggs={f"a{i}": offered[one] for i, one in enumerate(asked)},
+            watermark=int(random.choice([0, 3, 10])) * SECOND_US,
+        )
+
+    return weft.Workload(query(at) for at in range(4))
+
+
+def check_a_random_stream(streams: Any, seed: int, strategy: str) -> None:
+    """Run four random queries as one stream, its events in disorder; compare query by query."""
+    random = np.random.default_rng(seed)
+    workload = random_workload(random, native=strategy == "native")
+    delay_us = max(query.watermark_us or 0 for query in workload.queries)
+    table = random_events(random)
+    times = pc.fill_null(table["ts"].cast(pa.int64()), LATER_US).to_numpy()
+    arrival = np.argsort(times + random.integers(0, delay_us + 1, len(table)), kind="stable")
+    table = table.take(pa.array(arrival))  # of equal times, the order of arrival counts
+    streams.cut(table, 3)
+    rows: dict[str, list[pa.Table]] = {query.name: [] for query in workload}
+
+    def collect(name: str) -> Callable[[DataFrame, int], None]:
+        return lambda batch, _: rows[name].append(batch.toArrow())
+
+    running = weft.start(
+        workload,
+        {"events": streams.read()},
+        {name: collect(name) for name in rows},
+        streams.place / f"checkpoint {seed} {strategy}",
+        "once",
+        strategy,
+    )
+    running.awaitTermination()
+    assert sum(p.numInputRows for p in running.recentProgress) == table.num_rows
+    everything = ReferenceEngine().answer(workload, {"events": table})
+    for query in workload.queries:
+        assert isinstance(query, weft.Query)
+        # One stream has one watermark: that of the query that waits longest.
+        wanted = closed_rows(query.with_watermark(delay_us), everything[query.name], table)
+        got = pa.concat_tables(rows[query.name]) if rows[query.name] else wanted.slice(0, 0)
+        assert_same_rows(query, got, wanted)
+
+
+STRATEGIES_AND_SEEDS = [("native", 1), ("native", 2), ("columnar", 3)]
+
+
 @pytest.mark.spark
-@settings(max_examples=2, deadline=None, suppress_health_check=CHECKS, derandomize=True)
-@given(data=st.data())
-def test_a_native_stream_closes_what_the_reference_engine_has(
-    spark: SparkSession, data: st.DataObject
+@pytest.mark.parametrize(("strategy", "seed"), STRATEGIES_AND_SEEDS)
+def test_a_random_stream_closes_what_the_reference_engine_has(
+    streams: Any, strategy: str, seed: int
 ) -> None:
-    unit = SECOND_US
-    call = calls(holistic=False).filter(lambda c: c.function in NATIVE)
-    window = periodic_windows(unit_us=unit)
-    first, second = (data.draw(queries(window, name, call)) for name in ("one", "two"))
-    table = data.draw(events(unit_us=unit, origin_us=LATER_US))
-    workload = weft.Workload([first.with_watermark(3 * unit), second.with_watermark(3 * unit)])
+    check_a_random_stream(streams, seed, strategy)
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.parametrize("strategy", ["native", "columnar"])
+@pytest.mark.parametrize("seed", range(10, 30))
+def test_many_random_streams_close_what_the_reference_engine_has(
+    streams: Any, strategy: str, seed: int
+) -> None:
+    check_a_random_stream(streams, seed, strategy)
+
+
+@pytest.mark.spark
+def test_verify_plays_tables_back_as_streams_too(spark: SparkSession) -> None:
+    random = np.random.default_rng(5)
+    query = weft.Query(
+        "q",
+        source="events",
+        time="ts",
+        keys=["k"],
+        windows={"4s": weft.tumbling("4 seconds"), "12s/4s": weft.hopping("12 s", "4 s")},
+        aggs={"n": weft.agg.count(), "hi": weft.agg.max("x")},
+    )
     report = weft.verify(
-        workload, {"events": table}, engines=("reference", "local", "spark-stream")
+        weft.Workload([query]),
+        {"events": random_events(random)},
+        engines=("reference", "local", "spark", "spark-stream"),
     )
     assert report.ok, report.differences
+    assert report.rows > 50

@@ -64,6 +64,7 @@ def test_two_queries_with_other_keys_and_filters_read_the_source_once(
         sinks={"lows": streams.place / "lows", "counts": collect},
         checkpoint=streams.place / "checkpoint",
         trigger="once",
+        planner="slice",
     )
     started.awaitTermination()
     progress = started.recentProgress

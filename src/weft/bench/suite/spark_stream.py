@@ -22,6 +22,7 @@ from weft.window import Window, tumbling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from weft.bench.frame import Row, Runner
@@ -46,7 +47,7 @@ class Inputs(NamedTuple):
 class Ran(NamedTuple):
     """What a stream answered, and what its progress reports say of it."""
 
-    answer: tuple[int, int]  # rows, and a checksum of keys and instances
+    answer: tuple[int, int]  # rows, and a checksum of them
     batch_ms: tuple[int, ...]  # of micro-batches with events
     state_rows: int  # most at any time
     state_bytes: int
@@ -99,15 +100,33 @@ def _stream(directory: Path) -> DataFrame:
     return session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory))
 
 
-def _run(query: Query, rows: DataFrame) -> Ran:
-    """Run a streaming DataFrame over all files; rows go nowhere, and are counted on their way."""
+def _answer_columns(query: Query) -> list[SparkColumn]:
+    """Count the rows, and add up a hash of what each is of and of its values."""
     from pyspark.sql import functions as F
 
-    named = [*(name for name, _ in query.keys), *query.window_columns]
-    weight = F.pmod(F.xxhash64(*(F.col(name) for name in named)), F.lit(_WEIGHTS))
-    counted = rows.observe(
-        "answer", F.count(F.lit(1)).alias("rows"), F.sum(weight).alias("checksum")
-    )
+    weight = F.pmod(F.xxhash64(*(F.col(name) for name in query.columns)), F.lit(_WEIGHTS))
+    return [F.count(F.lit(1)).alias("rows"), F.sum(weight).alias("checksum")]
+
+
+@cache
+def _expected(inputs: Inputs) -> tuple[int, int]:
+    """Let the local engine answer in one batch, as far as windows of the stream close."""
+    import pyarrow.parquet as pq
+
+    from weft.engines.spark.session import local_session, to_spark
+    from weft.engines.spark.streaming.replay import closed_rows
+    from weft.running import run
+
+    query = inputs.query
+    events = pq.read_table(inputs.directory)
+    rows = closed_rows(query, run(Workload([query]), {query.source: events}), events)
+    answer = to_spark(rows, local_session(_CORES)).agg(*_answer_columns(query)).collect()[0]
+    return answer["rows"], answer["checksum"]
+
+
+def _run(query: Query, rows: DataFrame) -> Ran:
+    """Run a streaming DataFrame over all files; rows go nowhere, and are counted on their way."""
+    counted = rows.observe("answer", *_answer_columns(query))
     with tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint:
         running = (
             counted.writeStream.format("noop")
@@ -154,7 +173,7 @@ TUMBLING_20 = Race(
     name="spark-stream/tumbling_20",
     question="What do 20 tumbling windows of a stream cost, of 10 s to 105 s, when one costs 1?",
     inputs=_inputs,
-    expected=lambda inputs: _stock(inputs).answer,
+    expected=_expected,
     contenders={
         "stock": Contender(_answering(_stock), _NEEDS, once=True),
         "weft": Contender(_answering(_shared), _NEEDS),
@@ -171,8 +190,9 @@ TUMBLING_20 = Race(
 def _state(quick: bool) -> Sheet:
     """Compare the states of all windows with that of the single finest aggregate."""
     events, windows = (QUICK_EVENTS, 3) if quick else (EVENTS, 20)
-    finest = Inputs(_files(events), _slices(5))
-    one, all_ = _stock(finest), _shared(_inputs(events, windows))
+    finest, every = Inputs(_files(events), _slices(5)), _inputs(events, windows)
+    one, all_ = _stock(finest), _shared(every)
+    wrong = (*_wrong("5 s", one, finest), *_wrong(f"{windows} windows", all_, every))
     row: Row = {
         "windows": windows,
         "state rows": all_.state_rows,
@@ -180,7 +200,12 @@ def _state(quick: bool) -> Sheet:
         "rows ratio": all_.state_rows / one.state_rows,
         "bytes ratio": all_.state_bytes / one.state_bytes,
     }
-    return Sheet((row,))
+    return Sheet((row,), wrong)
+
+
+def _wrong(what: str, ran: Ran, inputs: Inputs) -> tuple[str, ...]:
+    wanted = _expected(inputs)
+    return () if ran.answer == wanted else (f"{what}: {ran.answer}, and not {wanted}",)
 
 
 def _slices(seconds: int) -> Query:
@@ -219,16 +244,20 @@ def _one_more(quick: bool) -> Sheet:
     """Time the micro-batches of 20 and of 21 windows, turn by turn."""
     events, rounds = (QUICK_EVENTS, 1) if quick else (EVENTS, 3)
     times: dict[int, list[int]] = {20: [], 21: []}
+    wrong: tuple[str, ...] = ()
     for _ in range(rounds):
         for windows, own in times.items():
-            own += _shared(_inputs(events, windows)).batch_ms[1:]
+            asked = _inputs(events, windows)
+            ran = _shared(asked)
+            own += ran.batch_ms[1:]
+            wrong += _wrong(f"{windows} windows", ran, asked)
     medians = {windows: statistics.median(own) for windows, own in times.items()}
     row: Row = {
         "20 windows ms": medians[20],
         "21 windows ms": medians[21],
         "ratio": medians[21] / medians[20],
     }
-    return Sheet((row,))
+    return Sheet((row,), wrong)
 
 
 ONE_MORE = Table(
@@ -282,7 +311,7 @@ KEYS_10000 = Race(
     name="spark-stream/keys_10000",
     question="What does columnar state of a bucket save against state for each of 10,000 keys?",
     inputs=_many_keys,
-    expected=lambda inputs: _stock(inputs).answer,
+    expected=_expected,
     contenders={
         "state per key": Contender(_answering(_Hosted(1 << 24)), _NEEDS, once=True),
         "buckets": Contender(_answering(_Hosted(2 * _CORES)), _NEEDS),

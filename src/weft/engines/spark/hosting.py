@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import cloudpickle
 
 from weft.aggregates.base import add_custom, aggregate_function, is_built_in, monoid
 from weft.engines.local.engine import scan_below, types_of
 from weft.engines.local.events import read_scan
 from weft.engines.local.operator import ScopeOperator
+from weft.engines.local.scope import is_timed
 from weft.engines.schema import call_type, expression_type
 from weft.engines.spark.fan_out import NODE, START
 from weft.engines.spark.matching import matching
 from weft.errors import DataError, QueryError
-from weft.plan import Emit, Node
+from weft.plan import Emit, Node, Roll
 from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from weft.aggregates import AggregateCall, AggregateFunction, Monoid
     from weft.engines.local.emitting import Types
     from weft.engines.local.results import Closed
+    from weft.window import Window
 
 END = "end"
 
@@ -145,6 +148,8 @@ class Host:
         Windows that events delimit may still merge, and are left out until they close.
         """
         current = Host(self._scope, self.operator.saved(), self._types).advance(None)
+        known = [n for n, emit in enumerate(self._scope.emits) if is_timed(_window_of(emit))]
+        current = current.filter(pc.is_in(current[NODE], pa.array(known, pa.int32())))
         touched = self._scope.open()
         touched.process(events)
         identity = current.column_names[: current.column_names.index(END) + 1]
@@ -163,6 +168,12 @@ class Host:
         ]
         pairs = zip(columns, schema, strict=True)
         return pa.table([_typed(column, field.type) for column, field in pairs], schema=schema)
+
+
+def _window_of(emit: Emit) -> Window:
+    (roll,) = emit.inputs
+    assert isinstance(roll, Roll)
+    return roll.window
 
 
 def _typed(column: Any, type: pa.DataType) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weft.cost.strategies import check_strategy
 from weft.engines.base import Unsupported
 from weft.engines.spark.streaming.columnar import ColumnarStreamStrategy
-from weft.engines.spark.streaming.native import NativeStreamStrategy, levels_too_many
+from weft.engines.spark.streaming.native import NativeStreamStrategy
 from weft.engines.spark.streaming.streams import Stream, StreamStrategy, streams_of
 from weft.errors import QueryError
 from weft.plan import Join
@@ -67,25 +67,21 @@ class SparkStreamEngine:
         ]
         return (*joins, *found)
 
-    def avoids(self, plan: Plan) -> bool:
-        """Tell whether a plan with fewer levels would do better: each is a state of its own."""
-        columnar = {q for c in plan.strategies if c.strategy == COLUMNAR for q in c.queries}
-        return self._forced != COLUMNAR and any(
-            levels_too_many(stream) and columnar.isdisjoint(stream.queries)
-            for stream in streams_of(plan)
-        )
-
     def choice(self, stream: Stream, plan: Plan) -> Choice:
-        """Choose the strategy of a stream; all its scopes are compiled alike."""
+        """Choose the strategy of a stream: all its scopes are compiled alike, so their costs add.
+
+        Of a plan without costs, made by hand or counted as papers do, the first that can.
+        """
         if self._forced is not None:
             return Choice(self._forced, "forced")
         problems = _STRATEGIES[NATIVE].unsupported(stream)
         if problems:
             return Choice(COLUMNAR, f"native cannot run it as a stream: {problems[0].reason}")
-        for choice in plan.strategies:
-            if choice.strategy == COLUMNAR and not set(stream.queries).isdisjoint(choice.queries):
-                return Choice(COLUMNAR, choice.reason)
-        return Choice(NATIVE, "two states hold all windows, and no event leaves the JVM")
+        own = [c for c in plan.strategies if not set(stream.queries).isdisjoint(c.queries)]
+        native, columnar = (sum(c.native or 0.0 for c in own), sum(c.columnar or 0.0 for c in own))
+        if native <= columnar:
+            return Choice(NATIVE, _less(native, columnar))
+        return Choice(COLUMNAR, _less(columnar, native))
 
     def chosen(self, plan: Plan) -> Plan:
         """Return the plan with the strategies that its streams really run by, for EXPLAIN."""
@@ -112,6 +108,10 @@ class SparkStreamEngine:
             self.choice(stream, plan).strategy.compile(stream, _streaming(stream, sources))
             for stream in streams_of(plan)
         ]
+
+
+def _less(own: float, other: float) -> str:
+    return f"the other costs {other / own:.3g}x" if own else "it is the first that can"
 
 
 def _streaming(stream: Stream, sources: Mapping[str, DataFrame]) -> DataFrame:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from weft.cost.strategies import native_obstacles
+from weft.cost.strategies import SHIPPED_PARTIALS, native_obstacles
+from weft.cost.streams import stream_obstacles
 from weft.engines.base import Unsupported
 from weft.engines.spark.emit import Emission
 from weft.engines.spark.events import TIME, Events
@@ -28,8 +29,7 @@ from weft.engines.spark.streaming.ends import END, end_of, start_of
 from weft.engines.spark.streaming.events import events_of
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import OF_WATERMARK, watermarked
-from weft.plan import Emit, Node, Roll, Slice
-from weft.window import SessionWindow
+from weft.plan import Emit, Node, Roll
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,16 +40,7 @@ if TYPE_CHECKING:
     from weft.engines.spark.partials import Aggregation
     from weft.engines.spark.scopes import PlannedScope
     from weft.engines.spark.streaming.streams import Stream
-
-
-# Slices, and the windows made of them. Every further level costs each micro-batch a shuffle and the
-# commit of a state, which no factor window is worth.
-MOST_LEVELS = 2
-
-
-def levels_too_many(stream: Stream) -> bool:
-    """Tell whether windows of a stream are fed by windows that are fed by others."""
-    return any(True for scope in stream.scopes for _ in _deep(scope))
+    from weft.plan import Emit, Node, Roll
 
 
 class NativeStreamStrategy:
@@ -59,9 +50,10 @@ class NativeStreamStrategy:
 
     def unsupported(self, stream: Stream) -> tuple[Unsupported, ...]:
         """What batch cannot do either, and what would need a state of another kind."""
-        found = [Unsupported(node, why) for node in stream.nodes for why in _problems(node)]
+        found = [Unsupported(node, why) for node in stream.nodes for why in native_obstacles(node)]
         for scope in stream.scopes:
-            found += [Unsupported(node, why) for node, why in (*_twice(scope), *_deep(scope))]
+            others = stream_obstacles(scope.nodes, SHIPPED_PARTIALS)
+            found += [Unsupported(node, why) for node, why in (*others, *_twice(scope))]
         return tuple(found)
 
     def compile(self, stream: Stream, source: DataFrame) -> CompiledStream:
@@ -71,34 +63,12 @@ class NativeStreamStrategy:
         return _Compilation(stream, events_of(stream, timed)).compiled()
 
 
-def _problems(node: Node) -> Iterator[str]:
-    yield from native_obstacles(node)
-    if isinstance(node, Roll | Slice):
-        kinds = [p.kind for p in node.partials if p.kind not in PARTIALS]
-        if kinds:
-            yield f"partials of kind {kinds[0]!r} are no single column of a state"
-    if isinstance(node, Roll) and isinstance(node.window, SessionWindow):
-        yield f"{node.window} grows and merges as events come"
-
-
 def _twice(scope: PlannedScope) -> Iterator[tuple[Node, str]]:
     seen = set()
     for roll in scope.rolls:
         if roll.window in seen:
             yield roll, f"{roll.window} is computed in two ways, and one row cannot wait for both"
         seen.add(roll.window)
-
-
-def _deep(scope: PlannedScope) -> Iterator[tuple[Node, str]]:
-    heights: dict[Node, int] = {}
-    for node in scope.nodes:
-        heights[node] = max((heights[i] + 1 for i in node.inputs), default=0)
-        if isinstance(node, Roll) and heights[node] > MOST_LEVELS:
-            yield (
-                node,
-                f"{node.window} is {heights[node]} steps above the events, and each is a state "
-                f"of its own: {MOST_LEVELS} are the most that pay",
-            )
 
 
 @dataclass(frozen=True)

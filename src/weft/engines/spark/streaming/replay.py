@@ -14,42 +14,48 @@ import pyarrow.parquet as pq
 
 from weft.engines.local.events import read_times
 from weft.engines.local.frame import plain
+from weft.engines.local.scope import is_timed
 from weft.engines.spark.matching import matching
 from weft.engines.spark.session import spark_schema
 from weft.query import Workload
-from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from weft.plan import Plan
     from weft.query import Query
 
 FILES = 3
 _FIRST_MTIME_S = 1_700_000_000
 _MILLISECOND_US = 1000
 _LONG_DELAY_US = 10**15
-_BY_TIME = PeriodicWindow | CumulatingWindow | CalendarWindow
 
 
 @contextmanager
 def replayed(
-    tables: Mapping[str, pa.Table], times: Mapping[str, str], session: SparkSession
+    tables: Mapping[str, pa.Table],
+    times: Mapping[str, str],
+    session: SparkSession,
+    files: int = FILES,
 ) -> Iterator[dict[str, DataFrame]]:
-    """Play tables back as streams, in the order of time, a few micro-batches each."""
+    """Play tables back as streams, a micro-batch for each of some files.
+
+    Where `times` name the column, rows come in the order of time, else as they are.
+    """
     with tempfile.TemporaryDirectory(prefix="weft-replay-") as place:
         streams = {}
         for name, table in tables.items():
             ordered = table.sort_by(times[name]) if name in times else table
-            streams[name] = _stream(ordered, Path(place) / name, session)
+            streams[name] = _stream(ordered, Path(place) / name, session, files)
         yield streams
 
 
-def _stream(table: pa.Table, directory: Path, session: SparkSession) -> DataFrame:
+def _stream(table: pa.Table, directory: Path, session: SparkSession, files: int) -> DataFrame:
     directory.mkdir()
-    size = max(1, -(-table.num_rows // FILES))
-    for at in range(FILES):
+    size = max(1, -(-table.num_rows // files))
+    for at in range(files):
         path = directory / f"{at}.parquet"
         pq.write_table(table.slice(at * size, size), path)
         # Spark takes files in the order in which they were last changed.
@@ -77,6 +83,32 @@ def collected(rows: DataFrame) -> pa.Table:
     return pa.concat_tables(parts)
 
 
+def drained(plan: Plan, streams: Mapping[str, DataFrame], strategy: str | None) -> float:
+    """Run a plan of one query over all that is there, its rows going nowhere; return the seconds.
+
+    The first micro-batch, which compiles and starts workers, is left out, and counted as the mean
+    of the others.
+    """
+    from weft.engines.spark.streaming.columnar import ROCKS_STORE, stored_in
+    from weft.engines.spark.streaming.engine import SparkStreamEngine
+
+    session = next(iter(streams.values())).sparkSession
+    with (
+        tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint,
+        stored_in(ROCKS_STORE, session),
+    ):
+        (rows,) = SparkStreamEngine(strategy).run(plan, streams).values()
+        running = (
+            rows.writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        running.awaitTermination()
+        _, *spent_ms = [p.batchDuration for p in running.recentProgress]
+    return sum(spent_ms) / len(spent_ms) * (len(spent_ms) + 1) / 1000
+
+
 def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
     """Keep the rows of windows that a stream of these events has closed at their end.
 
@@ -94,7 +126,7 @@ def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
     label, _, end = query.window_columns
     ends = rows[end].cast(pa.int64())
     kept = rows.filter(pc.less_equal(ends, pa.scalar(watermark_us, pa.int64())))
-    by_events = [name for name, w in query.windows if not isinstance(w, _BY_TIME)]
+    by_events = [name for name, window in query.windows if not is_timed(window)]
     if not by_events:
         return kept
     those = pc.is_in(kept[label], pa.array(by_events))
