@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 import weft
 from weft import agg
@@ -77,12 +80,58 @@ def test_custom_aggregates_and_local_windows_reach_a_process_that_never_saw_them
     )
     scope = hosted({"u": Pairs()}, {"v": shifted("x")})
     assert scope.output.field("v0").type == pa.float64()
-    described, batch = tmp_path / "scope", tmp_path / "batch.arrow"
+    assert rows_elsewhere(scope, tmp_path) == "[6.0, 12.0, 14.5]"
+
+
+OWN_MODULE = """
+import weft
+
+LENGTH = 2
+
+class Pairs(weft.UserWindow):
+    def begins(self, event, state):
+        state["seen"] = state.get("seen", 0) + 1
+        return state["seen"] % LENGTH
+
+    def ends(self, event, state):
+        return 1 if state.get("seen", 0) and state["seen"] % LENGTH == 0 else 0
+
+def add(a, b):
+    return a + b
+
+total = weft.agg.custom(
+    "total_of_own_module", lift=float, combine=add, lower=float, identity=0.0,
+    commutative=True, idempotent=False,
+)
+"""
+
+
+def test_a_module_of_the_users_own_goes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder is on the path of this process only, as that of a script is."""
+    folder = tmp_path / "beside_the_script"
+    folder.mkdir()
+    (folder / "own_windows.py").write_text(OWN_MODULE)
+    monkeypatch.syspath_prepend(str(folder))
+    own = importlib.import_module("own_windows")
+    scope = hosted({"u": own.Pairs()}, {"v": own.total("x")})
+    assert rows_elsewhere(scope, tmp_path) == "[2.0, 4.0, 9.0]"
+    monkeypatch.setattr(own, "LENGTH", threading.Lock())
+    assert HostedScope.load(scope.dump()).emits == scope.emits  # by name, where that is known
+    assert not cloudpickle.list_registry_pickle_by_value()  # type: ignore[no-untyped-call]
+
+
+def rows_elsewhere(scope: HostedScope, folder: Path) -> str:
+    """Run a scope in another process, over the table."""
+    described, batch = folder / "scope", folder / "batch.arrow"
     described.write_bytes(scope.dump())
     with pa.ipc.new_file(batch, TABLE.schema) as writer:
         writer.write_table(TABLE)
     program = f"""
 import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
 from weft.engines.spark.hosting import HostedScope
 host = HostedScope.load(open({str(described)!r}, "rb").read()).open()
 host.process(pa.ipc.open_file({str(batch)!r}).read_all())
@@ -90,7 +139,7 @@ print(sorted(host.advance(None)["v0"].to_pylist()))
 """
     run = [sys.executable, "-c", program]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[6.0, 12.0, 14.5]"
+    return done.stdout.strip()
 
 
 def test_results_of_a_query_stand_side_by_side_in_its_scope() -> None:

@@ -22,6 +22,7 @@ from weft.engines.local.events import read_scan
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.scope import is_timed
 from weft.engines.schema import call_type, expression_type
+from weft.engines.spark.by_value import dumped
 from weft.engines.spark.fan_out import NODE, START
 from weft.engines.spark.matching import matching
 from weft.errors import DataError, QueryError
@@ -73,8 +74,7 @@ class HostedScope:
         """Write the description; user-defined windows and aggregates go along by value."""
         nodes = topological(self.emits)
         described = (_packed(nodes), len(self.emits), self.source, tuple(_customs(self.calls)))
-        dumped: bytes = cloudpickle.dumps(described)  # type: ignore[no-untyped-call]
-        return dumped
+        return dumped(described)
 
     @staticmethod
     def load(described: bytes) -> HostedScope:
