@@ -185,6 +185,7 @@ class JoinInput:
     time: str | None
     window: PeriodicWindow | LandmarkWindow | None
     where: str | None = None
+    watermark_us: int | None = None  # how long its events may be late, in a stream
 
 
 def check_matches_answer(call: AggregateCall) -> None:
@@ -231,6 +232,21 @@ class JoinQuery:
             )
         for _, call in self.aggs:
             check_matches_answer(call)
+
+    def with_watermark(self, delay: Duration) -> JoinQuery:
+        """Return the same join; events of inputs that do not say so may be late by `delay`."""
+        late_us = duration_us(delay)
+        if late_us < 0:
+            raise QueryError(
+                f"join {self.name!r} has a negative watermark", hint="give a delay of zero or more"
+            )
+        inputs = (
+            replace(i, watermark_us=late_us)
+            if i.watermark_us is None and i.window is not None
+            else i
+            for i in self.inputs
+        )
+        return replace(self, inputs=tuple(inputs))
 
     @property
     def label(self) -> str:

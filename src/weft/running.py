@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import QueryError, UnsupportedError
 from weft.plan import ENGINES
-from weft.query import Query, Workload
+from weft.query import JoinQuery, Query, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -175,20 +175,24 @@ def _streamed(
     workload: Workload, tables: Mapping[str, pa.Table], planner: str
 ) -> dict[str, pa.Table]:
     """Play the tables back as streams; without a watermark of their own nothing is late in them."""
-    from weft.engines.spark.session import current_session
+    from weft.engines.spark.session import current_session, to_spark
     from weft.engines.spark.streaming.columnar import ROCKS_STORE, stored_in
     from weft.engines.spark.streaming.replay import collected, replayed
 
     session = current_session()
     timed = Workload(
-        query.with_watermark(0)
-        if isinstance(query, Query) and query.watermark_us is None
-        else query
+        query
+        if isinstance(query, Query) and query.watermark_us is not None
+        else query.with_watermark(0)
         for query in workload
     )
-    times = {q.source: q.time for q in timed if isinstance(q, Query) and q.time is not None}
-    with replayed(tables, times, session) as streams, stored_in(ROCKS_STORE, session):
-        results = _run(timed, streams, engine_named(STREAM), planner)
+    read = [i for q in timed for i in ((q,) if isinstance(q, Query) else q.inputs)]
+    times = {one.source: one.time for one in read if one.time is not None}
+    # What a join reads without a window is a table, and stays one.
+    still = {name: to_spark(table, session) for name, table in tables.items() if name not in times}
+    moving = {name: table for name, table in tables.items() if name in times}
+    with replayed(moving, times, session) as streams, stored_in(ROCKS_STORE, session):
+        results = _run(timed, {**still, **streams}, engine_named(STREAM), planner)
         return {name: collected(rows) for name, rows in results.items()}
 
 
@@ -196,10 +200,12 @@ def _comparable(
     query: AnyQuery, rows: pa.Table, tables: Mapping[str, pa.Table], engine: str
 ) -> pa.Table:
     """Leave out what a stream still holds open when its input ends."""
-    if engine != STREAM or not isinstance(query, Query):
+    if engine != STREAM:
         return rows
-    from weft.engines.spark.streaming.replay import closed_rows
+    from weft.engines.spark.streaming.replay import closed_join_rows, closed_rows
 
+    if isinstance(query, JoinQuery):
+        return closed_join_rows(query, rows, tables)
     return closed_rows(query, rows, tables[query.source])
 
 

@@ -100,7 +100,11 @@ def record_for(
     if before is None:
         chosen = COLUMNAR if mode == UPDATE else strategy
         return replace(_planned(workload, sources, chosen, planner, statistics), mode=mode)
-    asked = workload if isinstance(workload, Workload) else Workload(workload.queries)
+    asked = (
+        workload
+        if isinstance(workload, Workload)
+        else Workload((*workload.queries, *workload.joins))
+    )
     settings = {"mode": mode} if strategy is None else {"mode": mode, "strategy": strategy}
     return resumed(before, bind_tables(asked, sources).queries, settings, checkpoint.place)
 
@@ -117,12 +121,19 @@ def _planned(
     from weft.engines.spark.streaming.engine import SparkStreamEngine
     from weft.engines.spark.streaming.parcels import Parcel
     from weft.engines.spark.streaming.streams import streams_of
-    from weft.plan.plan import COLUMNAR
+    from weft.plan.plan import COLUMNAR, NATIVE
     from weft.running import plan_for
 
     engine = SparkStreamEngine(strategy)
     plan = plan_for(workload, sources, engine, planner, statistics, strategy)
     names = {engine.choice(stream, plan).name for stream in streams_of(plan)}
+    if plan.joins and COLUMNAR in names:
+        raise UnsupportedError(
+            f"join {plan.joins[0].name!r} and queries of the columnar strategy keep different "
+            "states, and one stream has one kind",
+            hint="start them as two streams, or all with strategy='native'",
+        )
+    names |= {NATIVE} if plan.joins else set()
     if len(names) > 1:  # one streaming query has one kind of state store
         engine = SparkStreamEngine(COLUMNAR)
     plan = engine.chosen(plan)
@@ -143,7 +154,7 @@ def _fan_out(
     from weft.engines.spark.streaming.sinks import routes_with
     from weft.plan.plan import COLUMNAR
 
-    queries = [query.name for query in (*record.plan.queries, *record.suspended.values())]
+    queries = [*dict.fromkeys(emit.query for emit in record.plan.emits), *record.suspended]
     routes = routes_with(sinks, queries, record.live_sinks)
     is_new = checkpoint.is_new(record)
     if record.strategy != COLUMNAR:

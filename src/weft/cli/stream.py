@@ -144,7 +144,7 @@ def _with_watermark(workload: "Workload", watermark: str | None) -> "Workload":
     if watermark is None:
         return workload
     return Workload(
-        q.with_watermark(watermark) if isinstance(q, Query) and q.watermark_us is None else q
+        q if isinstance(q, Query) and q.watermark_us is not None else q.with_watermark(watermark)
         for q in workload
     )
 

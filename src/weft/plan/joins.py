@@ -251,6 +251,7 @@ def join_query(emit: Emit) -> JoinQuery:
     if not isinstance(join, Join):
         raise InternalError(f"query {emit.query!r} is no join")
     inputs = tuple(
-        JoinInput(s.scan.source, s.alias, s.scan.time, s.window, s.scan.where) for s in join.sides
+        JoinInput(s.scan.source, s.alias, s.scan.time, s.window, s.scan.where, s.scan.watermark_us)
+        for s in join.sides
     )
     return JoinQuery(emit.query, inputs, join.on, join.keys, emit.outputs, emit.window_columns)

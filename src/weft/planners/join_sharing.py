@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.cost.join_instants import InstantCost, edges_of
-from weft.plan.nodes import Join, Scan, Slice, topological
+from weft.plan.nodes import Join, Slice, topological
 from weft.plan.plan import Candidate
 from weft.plan.validate import validate
 from weft.window import Edges, PeriodicWindow
@@ -40,7 +40,7 @@ def with_shared_slices(planned: Sequence[PlannedJoin]) -> list[PlannedJoin]:
 def signature(planned: PlannedJoin) -> object:
     """What joins must have in common: the rows they read, what ties them, and their keys."""
     join = _join(planned)
-    scans = tuple((s.alias, s.scan.source, s.scan.time, s.scan.where) for s in join.sides)
+    scans = tuple((s.alias, replace(s.scan, columns=())) for s in join.sides)
     return scans, join.on, tuple(side.keys for side in join.sides), join.keys
 
 
@@ -86,9 +86,7 @@ def _shared_side(group: list[PlannedJoin], side: int) -> list[PlannedJoin]:
         return [replace(group[0], sharing=(*group[0].sharing, told)), *group[1:]]
     scan = sides[0].scan
     columns = tuple(sorted({c for s in sides for c in s.scan.columns}))
-    common = Slice(
-        Scan(scan.source, scan.time, scan.where, columns), sides[0].keys, edges, partials
-    )
+    common = Slice(replace(scan, columns=columns), sides[0].keys, edges, partials)
     told = Candidate(name, together, f"chosen: {sum(alone) / together:.4g}x less than alone")
     found = []
     for at, join in enumerate(group):

@@ -100,6 +100,7 @@ class PlannedJoin:
         inputs = "; ".join(
             f"{alias} {load.rate:g}/s, {load.window_tuples:g} in its window, groups {load.groups:g}"
             f", join values {load.join_values:g}"
+            + (f" ({load.at_a_time:g} at a time)" if load.at_a_time else "")
             for alias, load in zip(aliases, self.loads, strict=True)
         )
         return f"join {self.query!r}{' (assumed)' if self.assumed else ''}: {inputs}"
@@ -255,4 +256,5 @@ def _scan(shape: JoinShape, side: int, given: JoinInput) -> Scan:
     if given.where is not None:
         expressions.append(given.where)
     columns = {*shape.carried_columns(side), *(c for e in expressions for c in columns_of(e))}
-    return Scan(given.source, given.time, given.where, tuple(sorted(columns)))
+    names = tuple(sorted(columns))
+    return Scan(given.source, given.time, given.where, names, watermark_us=given.watermark_us)

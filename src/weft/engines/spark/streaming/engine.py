@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from weft.cost.strategies import check_strategy
 from weft.engines.base import Unsupported
+from weft.engines.spark.joins import unsupported_joins
 from weft.engines.spark.streaming.columnar import ColumnarStreamStrategy
+from weft.engines.spark.streaming.joins import compile_stream_joins
 from weft.engines.spark.streaming.native import NativeStreamStrategy
 from weft.engines.spark.streaming.streams import Stream, StreamStrategy, streams_of
 from weft.errors import QueryError
@@ -55,11 +57,10 @@ class SparkStreamEngine:
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
         """Name the nodes that the strategy of their stream cannot compile, and why."""
-        joins = [
-            Unsupported(node, "joins are not compiled to streams")
-            for node in plan.nodes
-            if isinstance(node, Join)
-        ]
+        joins = unsupported_joins(plan)
+        if self._forced == COLUMNAR:
+            why = "joins of streams are native plans, with no state of ours"
+            joins += [Unsupported(node, why) for node in plan.nodes if isinstance(node, Join)]
         found = [
             problem
             for stream in streams_of(plan)
@@ -100,14 +101,15 @@ class SparkStreamEngine:
         results: dict[str, DataFrame] = {}
         for compiled in self.compile(plan, sources):
             results |= {query: of(compiled.rows) for query, of in compiled.results.items()}
-        return {query.name: results[query.name] for query in plan.queries}
+        return {emit.query: results[emit.query] for emit in plan.emits}
 
     def compile(self, plan: Plan, sources: Mapping[str, DataFrame]) -> list[CompiledStream]:
         """Return the rows of every stream of the plan, and how results are read off them."""
-        return [
+        streams = [
             self.choice(stream, plan).strategy.compile(stream, _streaming(stream, sources))
             for stream in streams_of(plan)
         ]
+        return [*streams, *compile_stream_joins(plan, sources)]
 
 
 def _less(own: float, other: float) -> str:

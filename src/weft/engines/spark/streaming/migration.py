@@ -9,7 +9,7 @@ from weft.engines.spark.streaming.checkpoint import changed_settings, difference
 from weft.engines.spark.streaming.parcels import Parcel
 from weft.engines.spark.streaming.streams import streams_of
 from weft.plan.plan import COLUMNAR
-from weft.query import Query
+from weft.query import JoinQuery, Query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ def resumed(
     removed. Those that were added while the stream ran stay, whether or not the workload has them.
     """
     refuse(where, changed_settings(before, settings))
+    refuse(where, _changed_joins(before.plan, queries))
     wanted = [query for query in queries if isinstance(query, Query)]
     names = {query.name for query in wanted}
     had = [*before.plan.queries, *before.suspended.values()]
@@ -50,6 +51,17 @@ def resumed(
         suspended=suspended,
         version=before.version + 1,
     )
+
+
+def _changed_joins(plan: Plan, queries: Sequence[AnyQuery]) -> list[str]:
+    """Name the joins that differ; the state of a join is Spark's own, and follows no other plan."""
+    had = {join.name: join for join in plan.joins}
+    have = {query.name: query for query in queries if isinstance(query, JoinQuery)}
+    return [
+        *(f"join {name!r} is gone" for name in had if name not in have),
+        *(f"join {name!r} is new" for name in have if name not in had),
+        *(f"join {name!r} is another" for name in have if had.get(name, have[name]) != have[name]),
+    ]
 
 
 def _changed(before: Record, added: Sequence[Query], removed: Sequence[str]) -> Plan:

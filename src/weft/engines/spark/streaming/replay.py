@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from weft.plan import Plan
-    from weft.query import Query
+    from weft.query import JoinQuery, Query
 
 FILES = 3
 _FIRST_MTIME_S = 1_700_000_000
@@ -83,19 +83,19 @@ def collected(rows: DataFrame) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def drained(plan: Plan, streams: Mapping[str, DataFrame], strategy: str | None) -> float:
+def drained(plan: Plan, streams: Mapping[str, DataFrame], strategy: str) -> float:
     """Run a plan of one query over all that is there, its rows going nowhere; return the seconds.
 
     The first micro-batch, which compiles and starts workers, is left out, and counted as the mean
     of the others.
     """
-    from weft.engines.spark.streaming.columnar import ROCKS_STORE, stored_in
+    from weft.engines.spark.streaming.columnar import stored_for
     from weft.engines.spark.streaming.engine import SparkStreamEngine
 
     session = next(iter(streams.values())).sparkSession
     with (
         tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint,
-        stored_in(ROCKS_STORE, session),
+        stored_for(strategy, session),
     ):
         (rows,) = SparkStreamEngine(strategy).run(plan, streams).values()
         running = (
@@ -116,22 +116,45 @@ def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
     events end a window, a session of the local engine tells which have ended.
     """
     assert query.time is not None
-    times, valid = read_times(plain(events.column(query.time)), query.time)
-    known = times if valid is None else times[valid]
-    if not known.size:
+    watermark_us = _last_watermark_us(events, query.time, query.watermark_us)
+    if watermark_us is None:
         return rows.slice(0, 0)
-    latest_us = int(known.max()) // _MILLISECOND_US * _MILLISECOND_US
-    delay_us = -(-(query.watermark_us or 0) // _MILLISECOND_US) * _MILLISECOND_US
-    watermark_us = latest_us - delay_us
     label, _, end = query.window_columns
-    ends = rows[end].cast(pa.int64())
-    kept = rows.filter(pc.less_equal(ends, pa.scalar(watermark_us, pa.int64())))
+    kept = _ended_by(watermark_us, rows, end)
     by_events = [name for name, window in query.windows if not is_timed(window)]
     if not by_events:
         return kept
     those = pc.is_in(kept[label], pa.array(by_events))
     ended = _ended_by_events(query, kept.filter(those), events, watermark_us)
     return pa.concat_tables([kept.filter(pc.invert(those)), ended])
+
+
+def closed_join_rows(query: JoinQuery, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Keep the rows of instants that have passed on all streams of a join when they end."""
+    last = [
+        _last_watermark_us(tables[i.source], i.time, i.watermark_us)
+        for i in query.inputs
+        if i.time is not None
+    ]
+    passed = [watermark_us for watermark_us in last if watermark_us is not None]
+    if len(passed) < len(last):
+        return rows.slice(0, 0)
+    return _ended_by(min(passed), rows, query.window_columns[2])
+
+
+def _last_watermark_us(events: pa.Table, time: str, delay_us: int | None) -> int | None:
+    """Return the watermark when these events have come, in whole milliseconds; None without any."""
+    times, valid = read_times(plain(events.column(time)), time)
+    known = times if valid is None else times[valid]
+    if not known.size:
+        return None
+    delay_ms = -(-(delay_us or 0) // _MILLISECOND_US)
+    return (int(known.max()) // _MILLISECOND_US - delay_ms) * _MILLISECOND_US
+
+
+def _ended_by(watermark_us: int, rows: pa.Table, end: str) -> pa.Table:
+    ends = rows[end].cast(pa.int64())
+    return rows.filter(pc.less_equal(ends, pa.scalar(watermark_us, pa.int64())))
 
 
 def _ended_by_events(query: Query, rows: pa.Table, events: pa.Table, watermark_us: int) -> pa.Table:
