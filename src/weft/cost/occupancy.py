@@ -14,3 +14,23 @@ def occupancy(keys: float, events: float) -> float:
     if keys <= 1:
         return min(1.0, events)
     return -keys * expm1(events * log1p(-1 / keys))
+
+
+def keys_behind(distinct: float, events: float, most: float) -> float:
+    """Return how many keys there are, at `most`, if so many distinct ones are among the events.
+
+    The inverse of `occupancy`, by bisection: it grows with the keys.
+
+    >>> round(keys_behind(occupancy(500, 800), 800, 1e6), 6), keys_behind(10, 10, 70)
+    (500.0, 70)
+    """
+    if occupancy(most, events) <= distinct:
+        return most
+    low, high = distinct, most
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if occupancy(middle, events) < distinct:
+            low = middle
+        else:
+            high = middle
+    return high

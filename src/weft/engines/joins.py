@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.cost.joins import SideLoad
+from weft.cost.occupancy import keys_behind
 from weft.engines.kinds import kind_of, wider_type
 from weft.engines.schema import call_type, check_filter, expression_type, time_type
 from weft.errors import InternalError, QueryError
@@ -132,7 +133,7 @@ def measured_loads(query: JoinQuery, tables: Mapping[str, pa.Table]) -> tuple[Si
     ...     FROM a TIMESTAMP BY ts [RANGE 4 SECONDS SLIDE 1 SECOND], b WHERE a.k = b.k''')
     >>> rows = pa.table({"ts": [0, 1_000_000, 2_000_000], "k": [1, 1, 2]})
     >>> measured_loads(query, {"a": rows, "b": rows})[0]
-    SideLoad(rate=1.0, window_tuples=3.0, groups=1.0, join_values=2.0, at_a_time=1.0)
+    SideLoad(rate=1.0, window_tuples=3.0, groups=1.0, join_values=2.0, at_a_time=2.0)
     """
     shape = JoinShape.of(query)
     loads = []
@@ -154,7 +155,7 @@ def measured_loads(query: JoinQuery, tables: Mapping[str, pa.Table]) -> tuple[Si
 
 
 def _at_a_time(table: pa.Table, names: list[str], time: str, slide_us: int) -> float:
-    """Count the distinct values within a slide, on average: those of a stream come and go."""
+    """Tell how many values there are within a slide, on average: those of a stream come and go."""
     import pyarrow.compute as pc
 
     times = in_microseconds(table[time]).cast(pa.int64(), safe=False)
@@ -162,7 +163,9 @@ def _at_a_time(table: pa.Table, names: list[str], time: str, slide_us: int) -> f
     known = dict.fromkeys(names)
     keyed = table.select(list(known)).rename_columns([f"c{at}" for at in range(len(known))])
     cut = keyed.append_column("slide", slides)
-    return _distinct(cut, cut.column_names) / _distinct(cut, ["slide"])
+    found = _distinct(cut, ["slide"])
+    present = _distinct(cut, cut.column_names) / found
+    return keys_behind(present, table.num_rows / found, _distinct(table, names))
 
 
 def _rate(table: pa.Table, time: str) -> float:
