@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STREAM = "spark-stream"
 STREAM_COLUMNAR = f"{STREAM}-columnar"
 # The time of which a micro-batch has the events, in a stream that has fallen behind.
-CATCHING_UP_US = 600_000_000
+CATCHING_UP_US = 3_600_000_000
 # Slices, and the windows made of them: every further level is a state of its own.
 MOST_LEVELS = 2
 _SECOND_US = 1e6

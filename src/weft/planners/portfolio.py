@@ -127,11 +127,7 @@ def optimize(
         shares=shares_of(nodes, costs, scopes, [c.model for c in contexts], reasons),
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
         + _statistics_notes(scopes, contexts)
-        + (
-            ()
-            if batch_us is None
-            else (f"a stream, with a micro-batch every {format_us(batch_us)}",)
-        )
+        + _stream_notes(batch_us)
         + tuple(join.note for join in joins),
         strategies=tuple(trial.choice for trial in chosen if trial.choice is not None),
     )
