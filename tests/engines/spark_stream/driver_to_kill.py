@@ -49,6 +49,7 @@ def main(place: Path, strategy: str) -> None:
         place / "checkpoint",
         "once",
         strategy,
+        planner="slice",  # two states, whose commits a kill may come between
     ).awaitTermination()
 
 

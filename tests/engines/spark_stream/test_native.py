@@ -39,7 +39,7 @@ def query_over(windows: dict[str, Any], name: str = "q", **more: Any) -> weft.Qu
     return weft.Query(name, source="r", time="ts", windows=windows, **asked)
 
 
-@pytest.mark.parametrize("planner", ["auto", "slice", "independent"])
+@pytest.mark.parametrize("planner", ["slice", "independent"])
 def test_closed_windows_have_the_rows_of_the_reference_engine(
     streams: Any, readings: pa.Table, planner: str
 ) -> None:
