@@ -127,6 +127,12 @@ class Query:
         _check(changed)
         return changed
 
+    def with_windows(self, windows: Mapping[str, Window]) -> Query:
+        """Return the same query over other windows."""
+        changed = self._with(windows=tuple(windows.items()))
+        _check(changed)
+        return changed
+
     def _with(self, **values: Any) -> Query:
         changed = object.__new__(Query)
         for attribute in self.__slots__:

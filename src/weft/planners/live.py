@@ -48,7 +48,7 @@ def embed_query(plan: Plan, query: Query) -> Plan:
             found[label] = rolls
     missing = {label: w for label, w in query.windows if label not in found}
     if missing:
-        alone = Workload([_restricted(query, missing)])
+        alone = Workload([query.with_windows(missing)])
         own = optimize(alone, "auto", plan.engine, plan.statistics)
         found |= {e.label: tuple(i for i in e.inputs if isinstance(i, Roll)) for e in own.emits}
     added = tuple(
@@ -89,20 +89,6 @@ def _scan(node: Node) -> Sources:
     while not isinstance(node, Scan):
         node = node.inputs[0]
     return node.source, node.time, node.where
-
-
-def _restricted(query: Query, windows: Mapping[str, Window]) -> Query:
-    return Query(
-        query.name,
-        source=query.source,
-        time=query.time,
-        keys=dict(query.keys),
-        where=query.where,
-        windows=windows,
-        aggs=dict(query.aggs),
-        watermark=query.watermark_us,
-        window_columns=query.window_columns,
-    )
 
 
 def _same_window(
