@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 
 import weft
+from weft.bench.frame import Case
+from weft.bench.race import run_entry
+from weft.bench.suite.joins_spark import AUCTIONS
 from weft.cost.joins import placement_name, placements
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
@@ -96,3 +100,20 @@ def test_joins_that_differ_in_windows_share_slices_and_nothing_else(
     with SparkEngine().run(plan, frames) as results:
         for query in workload:
             assert_same_rows(query, results[query.name].toArrow(), wanted[query.name])
+
+
+@pytest.mark.soak
+def test_the_auction_has_the_rows_of_stock_spark_in_every_placement() -> None:
+    small = replace(AUCTIONS, quick=(Case("3k events", {"events": 3_000}, 3_000),), rounds=1)
+    outcome = run_entry(replace(small, bars=()), quick=True)
+    assert outcome.status == "ok", outcome.notes
+    assert {row["contender"] for row in outcome.rows} == set(AUCTIONS.contenders)
+
+
+def test_an_auction_that_loses_a_bid_is_caught() -> None:
+    names = ["category", "window_end", "bids", "total", "top"]
+    rows = pa.table([[1, 2], [10, 10], [3, 4], [30, 40], [20, 30]], names=names)
+    other = rows.set_column(2, "bids", pa.array([3, 5]))
+    assert AUCTIONS.same(rows, rows) == ""
+    assert AUCTIONS.same(rows, other) == "other values of bids than stock Spark"
+    assert AUCTIONS.same(rows, rows.slice(1)) == "expected 2 rows, got 1"
