@@ -170,6 +170,21 @@ def test_a_change_of_placement_never_changes_the_result(data: st.DataObject) -> 
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
+def test_batches_of_several_sources_may_come_together(data: st.DataObject) -> None:
+    query = data.draw(star_joins())
+    schemas = {given.source: ROWS for given in query.inputs}
+    early = data.draw(st.sampled_from(placements(len(query.inputs))))
+    join = ContinuousJoin.of(emit_of(query, early), schemas)
+    tables = {given.source: ROWS.empty_table() for given in query.inputs}
+    for _ in range(data.draw(st.integers(1, 3))):
+        batches = {source: data.draw(join_rows(6)) for source in tables}
+        tables = {s: pa.concat_tables([tables[s], batch]) for s, batch in batches.items()}
+        join.push_together(batches)
+        assert_same_rows(query, join.result(), now(query, tables))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
 def test_the_order_of_probes_never_changes_the_result(data: st.DataObject) -> None:
     query = data.draw(star_joins(most=4))
     schemas = {given.source: ROWS for given in query.inputs}
@@ -196,9 +211,9 @@ def test_inputs_that_let_few_through_are_probed_first() -> None:
     join, other = (filled(streams, late, "hash") for _ in range(2))
     assert join.state.order[0].tolist() == [2, 1]
     other.state.order[:] = other.state.order[:, ::-1]
-    for source, batch in streams.batches(200):
-        join.push(source, batch)
-        other.push(source, batch)
+    for batches in streams.batches(200):
+        join.push_together(batches)
+        other.push_together(batches)
         assert join.result() == other.result()
     assert join.state.counters[PROBES] < other.state.counters[PROBES]
 
@@ -237,11 +252,11 @@ def test_many_keys_that_vanish_and_return_batch_by_batch(method: Method) -> None
     streams = streams_of(loads, 3_000)
     joins = [filled(streams, early, method) for early in placements(2)]
     seen = {f"s{i}": table for i, table in enumerate(streams.filling, 1)}
-    for source, batch in streams.batches(250):
-        seen[source] = pa.concat_tables([seen[source], batch])
+    for batches in streams.batches(250):
+        seen = {name: pa.concat_tables([seen[name], batch]) for name, batch in batches.items()}
         results = []
         for join in joins:
-            join.push(source, batch)
+            join.push_together(batches)
             results.append(join.result())
         assert all(result == results[0] for result in results)
     kept = {name: table.slice(max(table.num_rows - 450, 0)) for name, table in seen.items()}

@@ -61,16 +61,30 @@ class TuplePrices:
     tuple_match: float = 1.0  # apply a matching tuple of a window to the result
 
 
-# Nanoseconds of the local engine, fitted to the runs of `weft bench joins/figures`: rows of an
-# aggregation set lie side by side, tuples of a window are linked.
-LOCAL_PRICES = TuplePrices(
-    probe=4.68,
-    tuple_probe=8.06,
-    window_update=1100.0,
-    set_update=0.0,  # lost in the noise of taking the tuple in
-    match=2.37,
-    tuple_match=2.07,
+# Nanoseconds of the local engine, fitted to the runs of `weft bench joins/figures`. Rows of an
+# aggregation set lie side by side, tuples of a window are linked; with more than two inputs
+# combinations of rows are walked one by one, where two inputs go through rows in one loop.
+_LOCAL_TWO = TuplePrices(
+    probe=1.7,
+    tuple_probe=5.2,
+    window_update=250.0,
+    set_update=200.0,
+    match=0.4,
+    tuple_match=7.25,
 )
+_LOCAL_MANY = TuplePrices(
+    probe=2.0,
+    tuple_probe=3.8,
+    window_update=250.0,
+    set_update=80.0,
+    match=15.0,
+    tuple_match=13.0,
+)
+
+
+def local_prices(inputs: int) -> TuplePrices:
+    """Return what steps of a join of so many inputs cost on the local engine, in nanoseconds."""
+    return _LOCAL_TWO if inputs == 2 else _LOCAL_MANY
 
 
 @dataclass(frozen=True, slots=True)

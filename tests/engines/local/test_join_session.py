@@ -151,6 +151,32 @@ def test_a_continuous_session_shows_the_result_after_every_batch() -> None:
     assert session.push("a", pa.table({"ts": [40], "k": [7]})).num_rows == 0
 
 
+def test_batches_of_any_size_join_in_the_order_of_time_when_pushed_together() -> None:
+    (query,) = weft.parse(SLIDING)
+    tables = {"a": stream(9_000, 1, 3), "b": stream(9_000, 2, 3)}
+    whole, pieces = (weft.LocalSession(Workload([query]), continuous=True) for _ in range(2))
+    together = whole.push_together(tables)
+    for start in range(0, 9_000, 100):
+        last = pieces.push_together({n: table.slice(start, 100) for n, table in tables.items()})
+    assert together == last
+    assert together.num_rows == 3
+    assert whole.metrics.joins["q1"].matched > 0
+
+
+def test_batches_pushed_together_are_all_taken_or_none() -> None:
+    count = "SELECT COUNT(*) AS n FROM a TIMESTAMP BY ts GROUP BY TumblingWindow(second, 1)"
+    session = weft.LocalSession(weft.parse(f"{SLIDING}; {count}"))
+    tables = {"a": stream(3_000, 1, 3), "b": stream(3_000, 2, 3)}
+    session.push_together({name: table[:1_500] for name, table in tables.items()})
+    before = session.metrics
+    wrong = tables["b"].set_column(3, "x", tables["b"]["x"].cast(pa.string()))
+    with pytest.raises(weft.DataError, match="was int64 and now is string"):
+        session.push_together({"a": tables["a"][1_500:], "b": wrong[1_500:]})
+    assert session.metrics.joins == before.joins
+    assert session.metrics.events == before.events
+    assert session.metrics.watermarks_us == before.watermarks_us
+
+
 def test_a_table_must_be_there_before_the_first_result() -> None:
     text = """SELECT p.city, COUNT(*) AS n
               FROM a TIMESTAMP BY ts [RANGE 10 MICROSECONDS SLIDE 5 MICROSECONDS],

@@ -31,13 +31,18 @@ class Streams:
         """How many tuples are timed."""
         return sum(table.num_rows for table in self.timed)
 
-    def batches(self, rows: int) -> list[tuple[str, pa.Table]]:
-        """Cut the timed tuples into batches, the inputs in turn."""
-        longest = max(table.num_rows for table in self.timed)
+    def batches(self, rows: int) -> list[dict[str, pa.Table]]:
+        """Cut the timed tuples into batches of about so many, of all inputs at the same time."""
+        times = [table["ts"].to_numpy() for table in self.timed]
+        every = np.sort(np.concatenate(times))
+        edges = [*every[::rows].tolist(), int(every[-1]) + 1]
+        cuts = [np.searchsorted(own, edges).tolist() for own in times]
         return [
-            (f"s{i}", table.slice(at, rows))
-            for at in range(0, longest, rows)
-            for i, table in enumerate(self.timed, 1)
+            {
+                f"s{i}": table.slice(cut[at], cut[at + 1] - cut[at])
+                for i, (table, cut) in enumerate(zip(self.timed, cuts, strict=True), 1)
+            }
+            for at in range(len(edges) - 1)
         ]
 
 
@@ -86,8 +91,8 @@ def timed_join(
         before = join.state.counters.copy()
         batches = streams.batches(batch_rows)
         start = process_time()
-        for source, batch in batches:
-            join.push(source, batch)
+        for batch in batches:
+            join.push_together(batch)
         best = min(best, process_time() - start)
         found, counters = join.result(), join.state.counters - before
     return best, found, counters
@@ -103,8 +108,7 @@ def filled(streams: Streams, early: Placement, method: Method) -> Any:
     (emit,) = optimize(parse(streams.sql), everywhere, "local").emits
     schemas = {f"s{i}": table.schema for i, table in enumerate(streams.filling, 1)}
     join = ContinuousJoin.of(emit, schemas, method)
-    for i, table in enumerate(streams.filling, 1):
-        join.push(f"s{i}", table)
+    join.push_together({f"s{i}": table for i, table in enumerate(streams.filling, 1)})
     join.place(early)
     join.order_probes(join.loads((0.0,) * len(early)))
     return join

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -100,16 +101,34 @@ class LocalSession:
 
         An error leaves the session as it was before the batch.
         """
+        return self.push_together({source: batch})
+
+    def push_together(self, batches: Mapping[str, Any]) -> Any:
+        """Take batches of several sources as one; return the rows they closed, as `push` does.
+
+        Joins kept tuple by tuple take all of them in the order of time, so that batches of any
+        size join as if events had come one by one.
+        """
         self._refuse_finished()
-        joins = [join for join in self._joins if source in join.sources]
-        if source not in self._streams and not joins:
-            known = dict.fromkeys([*self._streams, *(s for j in self._joins for s in j.sources)])
-            raise QueryError(
-                f"no query reads {source!r}", hint=f"the sources are {', '.join(known)}"
-            )
-        table = to_arrow(batch)
-        found = self._streams[source].push(table) if source in self._streams else {}
-        return self._given(found | _results(joins, lambda join: join.push(source, table)))
+        known = dict.fromkeys([*self._streams, *(s for j in self._joins for s in j.sources)])
+        for source in batches:
+            if source not in known:
+                raise QueryError(
+                    f"no query reads {source!r}", hint=f"the sources are {', '.join(known)}"
+                )
+        tables = {source: to_arrow(batch) for source, batch in batches.items()}
+        streams = [self._streams[source] for source in tables if source in self._streams]
+        joins = [join for join in self._joins if not tables.keys().isdisjoint(join.sources)]
+        found: Results = {}
+        with ExitStack() as undoing:
+            if len(streams) + len(joins) > 1:
+                taking: list[SourceStream | JoinStream] = [*streams, *joins]
+                for one in taking:
+                    undoing.enter_context(one.unchanged_by_errors())
+            for stream in streams:
+                found |= stream.push(tables[stream.source])
+            found |= _results(joins, lambda join: join.push(_read_by(join, tables)))
+        return self._given(found)
 
     def advance(self, time: Any) -> Any:
         """Move the watermark of every source to a time, never back; return the rows that closed."""
@@ -345,6 +364,10 @@ def _alone(emit: Emit) -> Emit:
     assert isinstance(join, Join)
     sides = tuple(replace(side, input=side.scan) for side in join.sides)
     return replace(emit, inputs=(replace(join, sides=sides),))
+
+
+def _read_by(join: JoinStream, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    return {source: table for source, table in tables.items() if source in join.sources}
 
 
 def _results(joins: Sequence[JoinStream], step: Callable[[JoinStream], pa.Table | None]) -> Results:

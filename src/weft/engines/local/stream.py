@@ -56,7 +56,7 @@ class SourceStream:
 
     def push(self, table: pa.Table) -> Results:
         """Take a batch and close what it closes; an error leaves everything as it was."""
-        with self._unchanged_by_errors():
+        with self._working():
             if self.schema is None:
                 self.start(table.schema)
             self._check(table.schema)
@@ -71,8 +71,15 @@ class SourceStream:
             return self._advance(self._latest(table, latest))
 
     @contextmanager
-    def _unchanged_by_errors(self) -> Iterator[None]:
+    def _working(self) -> Iterator[None]:
         start = perf_counter()
+        with self.unchanged_by_errors():
+            yield
+        self.seconds += perf_counter() - start
+
+    @contextmanager
+    def unchanged_by_errors(self) -> Iterator[None]:
+        """Leave everything as it was when what is done inside fails."""
         before = {name: getattr(self, name) for name in _FIELDS}
         before["scopes"] = {scan: [o.saved() for o in ops] for scan, ops in self.scopes.items()}
         try:
@@ -81,7 +88,6 @@ class SourceStream:
             for name, value in before.items():
                 setattr(self, name, value)
             raise
-        self.seconds += perf_counter() - start
 
     def _latest(self, table: pa.Table, latest: dict[str, int]) -> int | None:
         """Return the watermark that a batch allows: its latest event less the delay.
@@ -129,7 +135,7 @@ class SourceStream:
 
     def advance(self, to_us: int) -> Results:
         """Move the watermark on, never back, and return what closed."""
-        with self._unchanged_by_errors():
+        with self._working():
             return self._advance(to_us)
 
     def _advance(self, to_us: int | None) -> Results:
@@ -140,7 +146,7 @@ class SourceStream:
 
     def finish(self) -> Results:
         """Close everything: the input has ended."""
-        with self._unchanged_by_errors():
+        with self._working():
             return self._close(None)
 
     def _close(self, to_us: int | None) -> Results:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from weft.cost.joins import LOCAL_PRICES, ExpectedEstimates, SideLoad, TupleCost
+from weft.cost.joins import ExpectedEstimates, SideLoad, TupleCost, local_prices
 from weft.engines.joins import join_schema, variable_types
 from weft.engines.local.emitting import lowered
 from weft.engines.local.held import KernelPartials
@@ -21,11 +21,10 @@ from weft.engines.local.joins.columns import JoinColumns
 from weft.engines.local.joins.extremes import extremes_of
 from weft.engines.local.joins.inputs import InputCodes, encoded, read_input
 from weft.engines.local.joins.pool import (
-    FOREVER_US,
     emptied,
-    empty_state,
     live_slots,
     regrouped,
+    state_of,
     thinned,
     with_pairs,
     with_room,
@@ -73,6 +72,7 @@ MOST_GROUPS = 1 << 24  # of the result, which is a dense array of them
 _ROUNDING = 2.0**-51  # of a compensated sum, relative to the magnitudes that were added
 _TOLERATED = 1e-10  # relative error of a real sum, an order below what is promised
 _LEAST_ROOM = 1024
+Arrival = tuple[int, "Events"]  # an input, and what came for it
 LONG_AGO_US = -(2**61)  # when rows of tables came that were there before any event
 
 
@@ -139,7 +139,7 @@ class ContinuousJoin:
             KeyCodes(len(shape.variables)),
             tuple(InputCodes.of(shape, side) for side in inputs),
             KeyCodes(len(query.keys)),
-            _state(join, columns, method),
+            state_of(join, columns, method),
             [np.empty(0, np.int64) for _ in inputs],
             [1 for _ in inputs],
         )
@@ -155,63 +155,89 @@ class ContinuousJoin:
 
     def push(self, source: str, table: pa.Table) -> None:
         """Take a batch of a source, which may be several inputs of the join."""
-        for side, given in enumerate(self.join.sides):
-            if given.scan.source == source:
-                self._push(side, table)
+        self.push_together({source: table})
 
-    def _push(self, side: int, table: pa.Table) -> None:
-        timed = read_input(self.join.sides[side], table)
-        self.timeless += timed.timeless
-        events = encoded(timed, self.shape, side, self.types, self.codes[side], self.variables)
-        if not len(events):
+    def push_together(self, batches: Mapping[str, pa.Table]) -> None:
+        """Take batches of several sources, all their tuples in the order of time."""
+        arrived: list[Arrival] = []
+        for side, given in enumerate(self.join.sides):
+            if given.scan.source in batches:
+                timed = read_input(given, batches[given.scan.source])
+                self.timeless += timed.timeless
+                own, shared = self.codes[side], self.variables
+                events = encoded(timed, self.shape, side, self.types, own, shared)
+                arrived += [(side, events)] if len(events) else []
+        if not arrived:
             return
-        self._make_room(side, events)
-        first, stop = self.used, self.used + len(events)
-        in_order = self._append(side, events)
+        self._make_room(arrived)
+        first, stop = self.used, self.used + sum(len(events) for _, events in arrived)
+        in_order = self._append(arrived)
         self._check_sums(first, stop)
-        if self.join.sides[side].window is not None:
-            latest = int(events.times_us.max())
-            self.now_us = latest if self.now_us is None else max(self.now_us, latest)
+        for side, events in arrived:
+            if self.join.sides[side].window is not None:
+                self.now_us = max(self._now_us, int(events.times_us.max()))
         self.used = stop
         if in_order:
             run(self.state, first, stop, self._now_us)
         else:
             self._rebuild(first)
 
-    def _append(self, side: int, events: Events) -> bool:
+    def _append(self, arrived: Sequence[Arrival]) -> bool:
         """Write tuples into the pool, oldest first; tell whether none is older than those there."""
-        order = np.argsort(events.times_us, kind="stable")
-        state, rows = self.state, slice(self.used, self.used + len(events))
-        whole, real, numbers = self.columns.read(side, events.timed)
-        moving = self.join.sides[side].window is not None
-        state.tuples[rows, SIDE] = side
-        state.tuples[rows, TIME] = events.times_us[order] if moving else self._now_us
-        state.tuples[rows, PAIR] = self.pairs_of_side[side][events.keys[order]]
-        state.tuple_whole[rows], state.tuple_real[rows] = whole[order], real[order]
-        state.tuple_order[rows] = numbers[order]
-        last = int(state.windows[side, LAST])
-        alive = state.windows[side, TUPLES] > 0
-        return not alive or bool(state.tuples[last, TIME] <= state.tuples[self.used, TIME])
+        placed: list[tuple[Int64s, ...]] = []
+        for side, events in arrived:
+            moving = self.join.sides[side].window is not None
+            times = events.times_us if moving else np.full(len(events), self._now_us)
+            pairs = self.pairs_of_side[side][events.keys]
+            placed.append((np.full(len(events), side), times, pairs))
+        sides, times, pairs = (np.concatenate(parts) for parts in zip(*placed, strict=True))
+        order = np.argsort(times, kind="stable")
+        state, rows = self.state, slice(self.used, self.used + order.size)
+        read = [self.columns.read(side, events.timed) for side, events in arrived]
+        for at, array in enumerate((state.tuple_whole, state.tuple_real, state.tuple_order)):
+            array[rows] = np.concatenate([columns[at] for columns in read])[order]
+        for at, column in ((SIDE, sides), (TIME, times), (PAIR, pairs)):
+            state.tuples[rows, at] = column[order]
+        return all(self._follow(side, int(times[sides == side].min())) for side, _ in arrived)
 
-    def _make_room(self, side: int, events: Events) -> None:
+    def _follow(self, side: int, time_us: int) -> bool:
+        """Tell whether tuples from a time on come after all those of an input's window."""
+        window = self.state.windows[side]
+        return bool(window[TUPLES] == 0 or self.state.tuples[window[LAST], TIME] <= time_us)
+
+    def _make_room(self, arrived: Sequence[Arrival]) -> None:
         """Number new join values, pairs and groups, and make the arrays large enough for them."""
-        state, rows = self.state, len(events)
+        state, rows = self.state, sum(len(events) for _, events in arrived)
         if self.used + rows > state.tuples.shape[0] and self.used > _LEAST_ROOM:
             state, self.used = thinned(state, self.used)
-        *own, _ = self.codes[side].split()
-        known = self.pairs_of_side[side]
-        wanted = np.unique(events.keys)
-        rows_of = np.append(known, np.full(max(own[0].size - known.size, 0), NOTHING))[wanted]
-        fresh, present = wanted[rows_of < 0].astype(np.int64), rows_of[rows_of >= 0]
-        value = self.values.encode([pa.array(column[fresh]) for column in own], fresh.size)
-        state = with_values(with_room(state, tuples=self.used + rows), len(self.values))
-        if fresh.size:
-            numbers = value.astype(np.int64)
-            state, self.pairs_of_side = with_pairs(
-                state, self.used, self.pairs_of_side, side, present, fresh, numbers
-            )
-        self.state = state
-        self._number_groups(side)
+        self.state = with_room(state, tuples=self.used + rows)
+        for side, _ in arrived:
+            known = self.pairs_of_side[side]
+            more = len(self.codes[side].pairs) - known.size
+            self.pairs_of_side[side] = np.append(known, np.full(max(more, 0), NOTHING))
+        wanted = {side: np.unique(events.keys).astype(np.int64) for side, events in arrived}
+        for side in wanted:
+            self._number_pairs(side, wanted)
+        for side in wanted:
+            self._number_groups(side)
+
+    def _number_pairs(self, side: int, wanted: Mapping[int, Int64s]) -> None:
+        """Give pairs of an input places in its set; those that other inputs want keep theirs."""
+        fresh = wanted[side][self.pairs_of_side[side][wanted[side]] < 0]
+        if not fresh.size:
+            return
+        rows = np.concatenate([self.pairs_of_side[s][local] for s, local in wanted.items()])
+        *columns, _ = self.codes[side].split()
+        values = self.values.encode([pa.array(c[fresh]) for c in columns], fresh.size)
+        self.state, self.pairs_of_side = with_pairs(
+            with_values(self.state, len(self.values)),
+            self.used,
+            self.pairs_of_side,
+            side,
+            rows[rows >= 0],
+            fresh,
+            values.astype(np.int64),
+        )
 
     def _number_groups(self, side: int) -> None:
         """Give the groups of an input places in the result; all move when there are too many."""
@@ -290,7 +316,8 @@ class ContinuousJoin:
 
         An input that lets few through, for what it costs to look at it, goes first.
         """
-        model = TupleCost(ExpectedEstimates(tuple(loads)), LOCAL_PRICES, self.method)
+        estimates = ExpectedEstimates(tuple(loads))
+        model = TupleCost(estimates, local_prices(len(loads)), self.method)
         for side in range(len(loads)):
             self.state.order[side] = model.probe_order(side, self.early)
 
@@ -371,24 +398,3 @@ class ContinuousJoin:
             }
             outputs += lowered([("", call)], known, (type,))
         return tuple(outputs)
-
-
-def _state(join: Join, columns: JoinColumns, method: Method) -> State:
-    inputs = range(len(join.sides))
-    rules = [
-        (
-            side.early,
-            bool(columns.order),  # MIN and MAX are read off the sets of all inputs
-            side.window.range_us if isinstance(side.window, PeriodicWindow) else FOREVER_US,
-        )
-        for side in join.sides
-    ]
-    order = [[other for other in inputs if other != side] for side in inputs]
-    sides = [columns.sides(owners) for owners in (columns.whole, columns.real, columns.order)]
-    return empty_state(
-        np.array(rules, np.int64),
-        np.array(order, np.int64),
-        (sides[0], sides[1], sides[2]),
-        np.array([p.kind == "max" for _, p in columns.order], np.int64),
-        method == "nested loop",
-    )

@@ -19,17 +19,44 @@ from weft.engines.local.joins.state import (
     VALUE,
     State,
 )
+from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weft.cost.joins import Method
+    from weft.engines.local.joins.columns import JoinColumns
     from weft.engines.local.joins.state import Int64s
+    from weft.plan import Join
 
 FOREVER_US = 2**63 - 1
 _OF_TUPLES = ("tuples", "tuple_whole", "tuple_real", "tuple_order", "tuple_queue")
 _OF_PAIRS = ("pairs", "pair_whole", "pair_real", "pair_queue")
 _OF_GROUPS = ("sizes", "result_whole", "result_real")
 _LEAST_ROOM = 64
+_SOME_DEAD = 1.25  # so many pairs have numbers for one that has tuples, before they are given back
+
+
+def state_of(join: Join, columns: JoinColumns, method: Method) -> State:
+    """Make the state of a join as its plan places it; inputs are probed as they are listed."""
+    inputs = range(len(join.sides))
+    rules = [
+        (
+            side.early,
+            bool(columns.order),  # MIN and MAX are read off the sets of all inputs
+            side.window.range_us if isinstance(side.window, PeriodicWindow) else FOREVER_US,
+        )
+        for side in join.sides
+    ]
+    order = [[other for other in inputs if other != side] for side in inputs]
+    sides = [columns.sides(owners) for owners in (columns.whole, columns.real, columns.order)]
+    return empty_state(
+        np.array(rules, np.int64),
+        np.array(order, np.int64),
+        (sides[0], sides[1], sides[2]),
+        np.array([p.kind == "max" for _, p in columns.order], np.int64),
+        method == "nested loop",
+    )
 
 
 def empty_state(
@@ -110,12 +137,16 @@ def with_pairs(
     """Number some pairs of an input that have no number yet, given their join values.
 
     The rows of one input and one join value lie side by side, so that all pairs may move. Those
-    that no tuple in a window has lose their numbers, but for those that are to be kept.
+    that no tuple in a window has lose their numbers once they are many, but for those that are to
+    be kept; most come back, and would make all pairs move again.
     """
     slots = live_slots(state, used)
-    alive = np.zeros(state.pairs.shape[0], np.bool_)
+    alive = np.zeros(state.pairs.shape[0] + 1, np.bool_)  # one more: NOTHING is the last
     alive[state.tuples[slots, PAIR]] = True
     alive[kept_pairs] = True
+    numbered = sum(int(np.count_nonzero(own >= 0)) for own in pairs_of_side)
+    if numbered <= np.count_nonzero(alive) * _SOME_DEAD:
+        alive[:] = True
     kept = [np.flatnonzero((own >= 0) & alive[own]) for own in pairs_of_side]
     rows = [own[local] for own, local in zip(pairs_of_side, kept, strict=True)]
     held = [state.pairs[own, VALUE] for own in rows]

@@ -15,9 +15,9 @@ import numpy as np
 
 from weft.cost.join_instants import InstantCost
 from weft.cost.joins import (
-    LOCAL_PRICES,
     ExpectedEstimates,
     TupleCost,
+    local_prices,
     placement_name,
     placements,
 )
@@ -33,7 +33,7 @@ from weft.plan import Join
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -122,16 +122,20 @@ class JoinStream:
             return tuple(side.early for side in self.sides)
         return self.operator.early
 
-    def push(self, source: str, table: pa.Table) -> pa.Table | None:
-        """Take a batch; return the results it completes, None while nothing is known of them."""
-        with self._unchanged_by_errors():
-            self._check(source, table.schema)
-            self.waiting = [*self.waiting, (source, table)]
+    def push(self, batches: Mapping[str, pa.Table]) -> pa.Table | None:
+        """Take batches; return the results they complete, None while nothing is known of them."""
+        with self.unchanged_by_errors():
+            for source, table in batches.items():
+                self._check(source, table.schema)
+            self.waiting = [*self.waiting, *batches.items()]
             if self.operator is None and not self.start():
                 return None
-            batches, self.waiting = self.waiting, []
-            for name, batch in batches:
-                self._take(name, batch)
+            taken, self.waiting = self.waiting, []
+            for source, table in taken:
+                self._take(source, table)
+            if isinstance(self.operator, ContinuousJoin):
+                for together in _together(taken):
+                    self.operator.push_together(together)
             self._look()
             if isinstance(self.operator, ContinuousJoin):
                 return self.operator.result()
@@ -154,7 +158,7 @@ class JoinStream:
             check_batch(source, known[source], schema, scans)
 
     @contextmanager
-    def _unchanged_by_errors(self) -> Iterator[None]:
+    def unchanged_by_errors(self) -> Iterator[None]:
         """Forget what a batch brought that cannot be taken; keys that it brought may stay known."""
         before = {each.name: copy(getattr(self, each.name)) for each in fields(self)}
         operator = self.operator
@@ -200,8 +204,6 @@ class JoinStream:
                 self.taken[place] = self.taken.get(place, 0) + kept.num_rows
                 if isinstance(self.operator, JoinOperator):
                     self.operator.process(place, kept)
-        if isinstance(self.operator, ContinuousJoin):
-            self.operator.push(source, table)
 
     def _in_time(self, place: int, side: JoinSide, table: pa.Table) -> pa.Table:
         """Drop and count events that belong to a result which is out; note how far time has come.
@@ -253,8 +255,9 @@ class JoinStream:
         epoch_seconds = (events - self.looked_at) / fastest if fastest else 0.0
         self.looked_at = events
         if isinstance(self.operator, ContinuousJoin):
-            model: TupleCost | InstantCost = TupleCost(ExpectedEstimates(loads), LOCAL_PRICES)
-            rebuild = LOCAL_PRICES.window_update
+            prices = local_prices(len(loads))
+            model: TupleCost | InstantCost = TupleCost(ExpectedEstimates(loads), prices)
+            rebuild = prices.window_update
         else:
             coefficients = coefficients_of("local")
             widths = tuple(len(side.partials) for side in self.sides)
@@ -282,3 +285,14 @@ class JoinStream:
             return 0.0
         span = self.latest_us[place] - self.first_us[place]
         return self.taken.get(place, 0) * _SECOND_US / max(span, 1)
+
+
+def _together(batches: Sequence[tuple[str, pa.Table]]) -> list[dict[str, pa.Table]]:
+    """Put batches of different sources together; those of one source stay in their order."""
+    found: list[dict[str, pa.Table]] = []
+    for source, table in batches:
+        free = next((one for one in found if source not in one), None)
+        if free is None:
+            found.append(free := {})
+        free[source] = table
+    return found
