@@ -48,9 +48,12 @@ class Feed:
     def add(self, running: Any = None) -> None:
         """Add a file, and wait until the stream has read it."""
         at = self._written
-        path = self._directory / f"{at}.parquet"
-        pq.write_table(self.events.slice(at * self._size, self._size), path)
-        os.utime(path, (1_700_000_000 + at,) * 2)
+        passing = self._directory / f"_{at}.parquet"  # which Spark passes over
+        pq.write_table(self.events.slice(at * self._size, self._size), passing)
+        # Spark takes files in the order in which they were last changed, and never one that is a
+        # week older than the latest: so no file may be seen with a time of today.
+        os.utime(passing, (1_700_000_000 + at,) * 2)
+        passing.rename(self._directory / f"{at}.parquet")
         self._written += 1
         if running is not None:
             running.processAllAvailable()
