@@ -118,11 +118,12 @@ def coefficients_of(engine: str) -> Coefficients:
                 f"{own} is not a coefficient file of this version of weft",
                 hint=f"remove it, or run `weft calibrate --engine {engine}` again",
             ) from None
-    return _shipped(engine)
+    return shipped_coefficients(engine)
 
 
 @cache
-def _shipped(engine: str) -> Coefficients:
+def shipped_coefficients(engine: str) -> Coefficients:
+    """Return the coefficients of an engine that come with weft."""
     place = files("weft.cost") / "coefficients" / f"{engine}.json"
     return Coefficients.load(place.read_text())
 

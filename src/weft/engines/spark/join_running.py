@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from weft.errors import UnsupportedError
 
@@ -17,59 +17,14 @@ if TYPE_CHECKING:
 INSTANT = "instant"
 
 
-class Running(Protocol):
-    """How rows of a join are grouped and matched."""
-
-    def source(self, frame: DataFrame, scan: Scan) -> DataFrame:
-        """Check a source, and prepare it."""
-        ...
-
-    def plain(self, frame: DataFrame, picked: Sequence[str]) -> DataFrame:
-        """Pick expressions."""
-        ...
-
-    def grouped(
-        self,
-        frame: DataFrame,
-        keys: Sequence[str],
-        when: Sequence[str],
-        made: Sequence[Column],
-    ) -> DataFrame:
-        """Aggregate by keys, and by when rows count: the first of `when` says when they close."""
-        ...
-
-    def sliced(
-        self,
-        frame: DataFrame,
-        keys: Sequence[str],
-        start: str,
-        made: Sequence[Column],
-        classes: Sequence[tuple[int, int]],
-    ) -> DataFrame:
-        """Aggregate by keys and the start of a slice, which ends at the next edge."""
-        ...
-
-    def shared(self, node: Slice, make: Callable[[], DataFrame]) -> DataFrame:
-        """Return slices that several joins read."""
-        ...
-
-    def at_instants(self, left: DataFrame, right: DataFrame, on: Sequence[str]) -> DataFrame:
-        """Match rows that count at the same instant."""
-        ...
-
-    def since(self, left: Rows, right: Rows, on: Sequence[str]) -> DataFrame:
-        """Match rows with those that count for ever, since an instant."""
-        ...
-
-
-class BatchRunning:
-    """Tables: Spark knows all rows, so nothing has to close."""
+class Running:
+    """How rows of a join are grouped and matched: of tables, all of whose rows Spark knows."""
 
     def __init__(self) -> None:
         self.kept: dict[Slice, DataFrame] = {}
 
     def source(self, frame: DataFrame, scan: Scan) -> DataFrame:
-        """Refuse a stream."""
+        """Check a source; a stream is refused."""
         if frame.isStreaming:
             raise UnsupportedError(
                 f"the table {scan.source!r} is a stream, and this is a batch run",
@@ -84,7 +39,7 @@ class BatchRunning:
     def grouped(
         self, frame: DataFrame, keys: Sequence[str], when: Sequence[str], made: Sequence[Column]
     ) -> DataFrame:
-        """Aggregate by keys, and by when rows count."""
+        """Aggregate by keys, and by when rows count: the first of `when` says when they close."""
         return frame.groupBy(*keys, *when).agg(*made)
 
     def sliced(
@@ -95,7 +50,7 @@ class BatchRunning:
         made: Sequence[Column],
         classes: Sequence[tuple[int, int]],
     ) -> DataFrame:
-        """Aggregate by keys and slice."""
+        """Aggregate by keys and the start of a slice, which ends at the next edge."""
         return frame.groupBy(*keys, start).agg(*made)
 
     def shared(self, node: Slice, make: Callable[[], DataFrame]) -> DataFrame:

@@ -15,7 +15,7 @@ from weft.engines.base import Unsupported
 from weft.engines.joins import variable_types
 from weft.engines.spark.events import check_input
 from weft.engines.spark.join_rows import OF_ONE_EVENT, JoinRows, Rows
-from weft.engines.spark.join_running import INSTANT, BatchRunning
+from weft.engines.spark.join_running import INSTANT, Running
 from weft.engines.spark.lower import Lowered, lower
 from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.stamps import timestamp_of
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-    from weft.engines.spark.join_running import Running
     from weft.query import JoinQuery
 
 
@@ -67,7 +66,7 @@ def compile_joins(
     plan: Plan, sources: Mapping[str, DataFrame]
 ) -> tuple[dict[str, DataFrame], list[DataFrame]]:
     """Return the lazy results of the joins of a plan, by query, and the slices that they share."""
-    running = BatchRunning()
+    running = Running()
     results = {
         emit.query: JoinCompilation.of(emit, sources, running).result()
         for emit in plan.emits

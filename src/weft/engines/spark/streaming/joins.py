@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from weft.engines.spark.join_running import INSTANT, BatchRunning
+from weft.engines.spark.join_running import INSTANT, Running
 from weft.engines.spark.join_spans import next_instant
 from weft.engines.spark.joins import JoinCompilation
 from weft.engines.spark.streaming.streams import CompiledStream
@@ -66,7 +66,7 @@ def _check_streams(emit: Emit, sources: Mapping[str, DataFrame]) -> None:
         )
 
 
-class StreamRunning(BatchRunning):
+class StreamRunning(Running):
     """Streams, and tables beside them; tables are grouped and matched as in a batch."""
 
     def source(self, frame: DataFrame, scan: Scan) -> DataFrame:
