@@ -134,6 +134,14 @@ def measured_loads(query: JoinQuery, tables: Mapping[str, pa.Table]) -> tuple[Si
     >>> rows = pa.table({"ts": [0, 1_000_000, 2_000_000], "k": [1, 1, 2]})
     >>> measured_loads(query, {"a": rows, "b": rows})[0]
     SideLoad(rate=1.0, window_tuples=3.0, groups=1.0, join_values=2.0, at_a_time=2.0)
+
+    A column that is grouped by and joined on counts once.
+
+    >>> (query,) = parse('''SELECT a.k, COUNT(*) AS n
+    ...     FROM a TIMESTAMP BY ts [RANGE 4 SECONDS SLIDE 1 SECOND], b
+    ...     WHERE a.k = b.k GROUP BY a.k''')
+    >>> measured_loads(query, {"a": rows, "b": rows})[0]
+    SideLoad(rate=1.0, window_tuples=3.0, groups=2.0, join_values=2.0, at_a_time=2.0)
     """
     shape = JoinShape.of(query)
     loads = []
@@ -180,4 +188,5 @@ def _rate(table: pa.Table, time: str) -> float:
 def _distinct(table: pa.Table, names: list[str]) -> float:
     if not names or not table.num_rows:
         return 1.0
-    return float(table.select(names).group_by(list(dict.fromkeys(names))).aggregate([]).num_rows)
+    each = list(dict.fromkeys(names))
+    return float(table.select(each).group_by(each).aggregate([]).num_rows)
