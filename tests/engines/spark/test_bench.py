@@ -32,7 +32,7 @@ def small(entry: Race) -> Race:
     "name",
     [
         "spark-batch/tumbling_20",
-        "spark-batch/mixed_20",
+        pytest.param("spark-batch/mixed_20", marks=pytest.mark.soak),
         pytest.param("spark-batch/one_window", marks=pytest.mark.soak),
         pytest.param("spark-batch/sparse", marks=pytest.mark.soak),
         pytest.param("spark-batch/hop_600_10", marks=pytest.mark.soak),
