@@ -174,10 +174,10 @@ def merged(runs: Sequence[Flow]) -> Flow:
     ([0, 1], [5, 5])
     """
     runs = [run for run in runs if len(run)] or runs[:1]
-    found = runs[-1]
-    for older in reversed(runs[:-1]):
-        found = _merged_pair(older, found)
-    return found
+    while len(runs) > 1:  # neighbours together: a row is merged a logarithmic number of times
+        pairs = [runs[at : at + 2] for at in range(0, len(runs), 2)]
+        runs = [_merged_pair(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return runs[0]
 
 
 def _merged_pair(older: Flow, newer: Flow) -> Flow:

@@ -37,42 +37,35 @@ def closed_for(
     return _first_ends(window, calendar, times_us) <= watermark_us
 
 
-def oldest_open(window: Window, calendar: CalendarTable | None, watermark_us: int) -> int:
-    """Return the start of the oldest instance that is still open; older slices can be forgotten.
-
-    >>> oldest_open(PeriodicWindow(4, 2), None, 6), oldest_open(PeriodicWindow(4, 4), None, 6)
-    (4, 4)
-    """
-    match window:
-        case PeriodicWindow():
-            ends = window.offset_us + window.range_us
-            following = (watermark_us - ends) // window.slide_us + 1
-            return window.offset_us + following * window.slide_us
-        case CumulatingWindow():
-            return watermark_us // window.range_us * window.range_us
-        case CalendarWindow():
-            assert calendar is not None
-            return int(calendar.around(np.array([watermark_us]))[0][0])
-        case _:
-            raise InternalError(f"{window} keeps no slices")
-
-
-def oldest_open_of(
+def oldest_open(
     windows: tuple[Window, ...], calendars: Mapping[CalendarWindow, CalendarTable], us: int
 ) -> int:
     """Return the start of the oldest instance of any of these windows that is open at a time.
 
-    >>> oldest_open_of((PeriodicWindow(4, 2), PeriodicWindow(9, 9)), {}, 10)
+    Slices before it can be forgotten.
+
+    >>> oldest_open((PeriodicWindow(4, 2), PeriodicWindow(9, 9)), {}, 10)
     8
+    >>> oldest_open((CumulatingWindow(6, 2),), {}, 10)
+    6
     """
     periodic, others = _by_kind(windows)
-    oldest = [
-        oldest_open(w, calendars.get(w) if isinstance(w, CalendarWindow) else None, us)
-        for w in others
-    ]
+    oldest = [_oldest_aligned(window, calendars, us) for window in others]
     if periodic:
         oldest.append(_oldest(shapes_of(periodic)[0], us))
     return min(oldest)
+
+
+def _oldest_aligned(
+    window: Window, calendars: Mapping[CalendarWindow, CalendarTable], us: int
+) -> int:
+    match window:
+        case CumulatingWindow():
+            return us // window.range_us * window.range_us
+        case CalendarWindow():
+            return int(calendars[window].around(np.array([us]))[0][0])
+        case _:
+            raise InternalError(f"{window} keeps no slices")
 
 
 @unlocked

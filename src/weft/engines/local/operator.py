@@ -22,7 +22,7 @@ from weft.engines.local.events import Timed, events_of
 from weft.engines.local.flows import Flow, compacted, merged, slice_batch
 from weft.engines.local.journal import Journal, StateChanges
 from weft.engines.local.keys import KeyCodes
-from weft.engines.local.lateness import closed_for, closes_between, oldest_open_of
+from weft.engines.local.lateness import closed_for, closes_between, oldest_open
 from weft.engines.local.scope import Timed as TIMED
 from weft.engines.local.scope import TimedPlan, is_timed
 from weft.engines.local.snapshot import restore
@@ -234,7 +234,7 @@ class ScopeOperator:
         for node, base in self.plan.bases.items():
             if node not in self.runs:
                 continue
-            oldest = oldest_open_of(tuple(base.windows), self.plan.calendars, watermark_us)
+            oldest = oldest_open(tuple(base.windows), self.plan.calendars, watermark_us)
             (flow,) = self.runs[node]
             self.since_us[node] = max(self.since_us.get(node, oldest), oldest)
             needed = flow.starts_us >= oldest
