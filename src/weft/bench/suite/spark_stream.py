@@ -126,16 +126,10 @@ def _expected(inputs: Inputs) -> tuple[int, int]:
 
 def _run(query: Query, rows: DataFrame) -> Ran:
     """Run a streaming DataFrame over all files; rows go nowhere, and are counted on their way."""
+    from weft.engines.spark.streaming.replay import run_to_end
+
     counted = rows.observe("answer", *_answer_columns(query))
-    with tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint:
-        running = (
-            counted.writeStream.format("noop")
-            .option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        running.awaitTermination()
-        progress = list(running.recentProgress)
+    progress = list(run_to_end(counted.writeStream.format("noop")).recentProgress)
     seen = [p.observedMetrics["answer"] for p in progress]
     return Ran(
         (sum(row["rows"] for row in seen), sum(row["checksum"] or 0 for row in seen)),

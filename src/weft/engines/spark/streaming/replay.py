@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from weft.plan import Plan
     from weft.query import JoinQuery, Query
@@ -71,16 +73,16 @@ def collected(rows: DataFrame) -> pa.Table:
     def keep(batch: DataFrame, batch_id: int) -> None:
         parts.append(batch.toArrow())
 
-    with tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint:
-        running = (
-            rows.writeStream.outputMode("append")
-            .foreachBatch(keep)
-            .option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        running.awaitTermination()
+    run_to_end(rows.writeStream.outputMode("append").foreachBatch(keep))
     return pa.concat_tables(parts)
+
+
+def run_to_end(writer: DataStreamWriter) -> StreamingQuery:
+    """Run a stream over all that is there, with a checkpoint for the time being."""
+    with tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint:
+        running = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        running.awaitTermination()
+    return running
 
 
 def drained(plan: Plan, streams: Mapping[str, DataFrame], strategy: str) -> float:
@@ -93,18 +95,9 @@ def drained(plan: Plan, streams: Mapping[str, DataFrame], strategy: str) -> floa
     from weft.engines.spark.streaming.engine import SparkStreamEngine
 
     session = next(iter(streams.values())).sparkSession
-    with (
-        tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint,
-        stored_for(strategy, session),
-    ):
+    with stored_for(strategy, session):
         (rows,) = SparkStreamEngine(strategy).run(plan, streams).values()
-        running = (
-            rows.writeStream.format("noop")
-            .option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        running.awaitTermination()
+        running = run_to_end(rows.writeStream.format("noop"))
         _, *spent_ms = [p.batchDuration for p in running.recentProgress]
     return sum(spent_ms) / len(spent_ms) * (len(spent_ms) + 1) / 1000
 
