@@ -8,8 +8,14 @@ from dataclasses import asdict
 import pytest
 
 import weft
-from weft.calibration import calibrate, save
-from weft.cost.model import Coefficients, RateModel, coefficients_of, user_coefficients
+from weft.calibration import _COSTS, Probe, _fit, calibrate, save
+from weft.cost.model import (
+    Coefficients,
+    RateModel,
+    coefficients_of,
+    shipped_coefficients,
+    user_coefficients,
+)
 from weft.cost.occupancy import occupancy
 from weft.errors import DataError
 from weft.plan import Roll
@@ -106,6 +112,21 @@ def test_calibration_fits_the_reference_engine(tmp_path, monkeypatch) -> None:
     assert all(v >= 0 for k, v in asdict(found.coefficients).items() if k.endswith("_ns"))
     assert save(found) == user_coefficients("reference")
     assert coefficients_of("reference") == found.coefficients
+
+
+def test_costs_that_no_probe_tells_apart_stay_near_the_shipped_ones() -> None:
+    shipped = shipped_coefficients("spark")
+    read, combine = (_COSTS.index(name) for name in ("read_partial_ns", "combine_ns"))
+    probes = []
+    for count in (1e8, 2e8, 5e8):  # both always as often, and twice as dear as shipped
+        operations = [0.0] * len(_COSTS)
+        operations[read] = operations[combine] = count
+        seconds = 2 * count * (shipped.read_partial_ns + shipped.combine_ns) / 1e9
+        probes.append(Probe(f"{count:g}", seconds, tuple(operations)))
+    found = _fit("spark", tuple(probes)).coefficients
+    together = found.read_partial_ns + found.combine_ns
+    assert together == pytest.approx(2 * (shipped.read_partial_ns + shipped.combine_ns), rel=0.05)
+    assert found.combine_ns == pytest.approx(shipped.combine_ns, rel=0.2), "the cheaper one"
 
 
 def test_planning_twenty_windows_takes_far_less_than_a_tenth_of_a_second() -> None:
