@@ -175,6 +175,17 @@ def column(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def literal(text: str) -> str:
+    """Spell a text as an expression, which Spark reads alike whatever its parser is set to.
+
+    >>> literal("1 hour"), literal("it's")
+    ("'1 hour'", "decode(unhex('69742773'), 'utf-8')")
+    """
+    if "'" in text or "\\" in text:
+        return f"decode(unhex('{text.encode().hex()}'), 'utf-8')"
+    return f"'{text}'"
+
+
 @lru_cache(maxsize=65536)
 def columns_of(text: str) -> tuple[str, ...]:
     """List the columns an expression reads, each once, sorted.

@@ -254,20 +254,23 @@ def test_null_keys_are_a_key_and_null_times_no_events(spark: SparkSession, strat
     }
 
 
+@pytest.mark.parametrize("others", [{}, {"1m": weft.tumbling(60 * S)}], ids=["one", "two"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_names_of_any_kind(spark: SparkSession, strategy: str) -> None:
+def test_names_of_any_kind(
+    spark: SparkSession, strategy: str, others: dict[str, weft.Window]
+) -> None:
     table = readings().rename_columns(["event time", "k", "the value"])
     label = 'it\'s "odd" \\ {label}'
     result = weft.aggregate(
         to_spark(table, spark),
         time="event time",
         by={"key+1": "k + 1"},
-        windows={label: weft.tumbling(600 * S), "1m": weft.tumbling(60 * S)},
+        windows={label: weft.tumbling(600 * S), **others},
         aggs={"Σ v": agg.sum("`the value`")},
         strategy=strategy,
     )
     assert result.columns == ["key+1", "window", "window_start", "window_end", "Σ v"]
-    assert {row.window for row in result.select("window").collect()} == {label, "1m"}
+    assert {row.window for row in result.select("window").collect()} == {label, *others}
 
 
 def test_slices_of_uneven_edges(spark: SparkSession) -> None:

@@ -59,21 +59,38 @@ def _folder() -> Path:
 
 @cache
 def readings(events: int, devices: int = DEVICES, rate: float = RATE) -> DataFrame:
-    """Return sensor readings in a parquet file, made once; Spark reads it anew in every run."""
+    """Return sensor readings in parquet files, made once; Spark reads them anew in every run.
+
+    A device is known by its name, `device`, and by a `number`.
+    """
+    import pyarrow.compute as pc
+
     from weft.generate import sensors
 
     table = sensors(events, 7, devices=devices, rate=rate)
-    return stored(table, f"readings-{events}-{devices}-{rate:g}")
+    numbers = pc.index_in(table["device"], value_set=pc.unique(table["device"])).cast("int64")
+    named = table.append_column("number", numbers)
+    return stored(named, f"readings-{events}-{devices}-{rate:g}")
 
 
 def stored(table: pa.Table, name: str) -> DataFrame:
-    """Write a table to a parquet file of its own, and return it as Spark reads it."""
+    """Let Spark write a table to parquet files, as those that it reads mostly are; return them.
+
+    Times are written as numbers of microseconds, as table formats do, not in the older form.
+    """
     from weft.engines.spark.session import local_session
     from weft.tables import write_table
 
-    path = _folder() / f"{name}.parquet"
-    write_table(table, path)
-    return local_session(CORES).read.parquet(str(path))
+    given, path = _folder() / f"{name}.given.parquet", str(_folder() / name)
+    write_table(table, given)
+    session = local_session(CORES)
+    form = "spark.sql.parquet.outputTimestampType"
+    before = session.conf.get(form)
+    session.conf.set(form, "TIMESTAMP_MICROS")
+    session.read.parquet(str(given)).write.parquet(path)
+    session.conf.set(form, before)
+    given.unlink()
+    return session.read.parquet(path)
 
 
 def inputs_of(

@@ -6,21 +6,20 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from weft.engines.spark.fan_out import NODE, START
 from weft.engines.spark.flow import LAST
 from weft.engines.spark.lower import Lowered, lower
 from weft.engines.spark.readings import Shape, shapes_of
 from weft.engines.spark.stamps import timestamp_of
 from weft.engines.spark.times import calendar_end
+from weft.expression import column, literal
 from weft.plan import Emit, Roll
 from weft.window import CalendarWindow, PeriodicWindow, SessionWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from weft.aggregates import AggregateCall, Partial
     from weft.engines.spark.events import Events
@@ -41,8 +40,8 @@ class Emission:
 
     def result(self, emits: Sequence[Emit]) -> DataFrame:
         """Return the result of one query, given what it emits."""
-        lines: dict[int, list[dict[str, Any]]] = {}
         shapes: dict[int, Shape] = {}
+        lines: dict[int, list[dict[str, Any]]] = {}
         for emit in emits:
             roll = emit.inputs[0]
             assert isinstance(roll, Roll)
@@ -50,26 +49,31 @@ class Emission:
                 number = self.windows[shape]
                 shapes[number] = shape
                 lines.setdefault(number, []).append({_LABEL: emit.label, _SPAN: _span(shape)})
+        (number, own), *others = lines.items()
+        if not others and len(own) == 1:
+            return self._of_one_window(emits[0], number, shapes)
         first = min(lines)
         table = [lines.get(number, []) for number in range(first, max(lines) + 1)]
-        # A literal, not SQL text: a label may hold any character.
-        known = F.from_json(F.lit(json.dumps(table)), f"array<array<{_LINE}>>")
+        known = f"from_json({literal(json.dumps(table))}, 'array<array<{_LINE}>>')"
         # Rows of windows that the query does not have meet an empty list, or none, and go.
-        labelled = self.rows.select("*", F.inline(F.get(known, F.col(NODE) - first)))
-        return labelled.select(*self._columns(emits[0], shapes))
+        labelled = self.rows.selectExpr("*", f"inline(get({known}, {NODE} - {first}))")
+        return labelled.selectExpr(*self._columns(emits[0], _LABEL, _end(shapes, _SPAN)))
 
-    def _columns(self, emit: Emit, shapes: Mapping[int, Shape]) -> list[Column]:
-        label, start, end = emit.window_columns
+    def _of_one_window(self, emit: Emit, number: int, shapes: Mapping[int, Shape]) -> DataFrame:
+        """Return the rows of one window: no table of windows, which every row would look up."""
+        end = _end(shapes, f"{_span(shapes[number])}L")
+        own = self.rows.where(f"{NODE} = {number}")
+        return own.selectExpr(*self._columns(emit, literal(emit.label), end))
+
+    def _columns(self, emit: Emit, label: str, end: str) -> list[str]:
         time_type = self.events.time_type
-        keys = zip(self.events.keys, emit.keys, strict=True)
+        window = (label, timestamp_of(START, time_type), timestamp_of(end, time_type))
         named = [
-            *((own, name) for own, (name, _) in keys),
-            (_LABEL, label),
-            (timestamp_of(START, time_type), start),
-            (timestamp_of(_end(shapes), time_type), end),
+            *((own, name) for own, (name, _) in zip(self.events.keys, emit.keys, strict=True)),
+            *zip(window, emit.window_columns, strict=True),
             *((self._lowered(call), alias) for alias, call in emit.outputs),
         ]
-        return [F.expr(text).alias(name) for text, name in named]
+        return [f"{text} AS {column(name)}" for text, name in named]
 
     def _lowered(self, call: AggregateCall) -> str:
         argument = self.events.types[call.args[0]] if call.args else None
@@ -87,12 +91,12 @@ def _span(shape: Shape) -> int:
             return 0  # as long as the calendar says
 
 
-def _end(shapes: Mapping[int, Shape]) -> str:
+def _end(shapes: Mapping[int, Shape], span: str) -> str:
     cases = []
     for number, shape in shapes.items():
         if isinstance(shape, SessionWindow):
-            cases.append(f"WHEN {NODE} = {number} THEN {LAST} + {_SPAN}")
+            cases.append(f"WHEN {NODE} = {number} THEN {LAST} + {span}")
         elif isinstance(shape, CalendarWindow):
             cases.append(f"WHEN {NODE} = {number} THEN {calendar_end(shape, START)}")
-    regular = f"{START} + {_SPAN}"
+    regular = f"{START} + {span}"
     return f"CASE {' '.join(cases)} ELSE {regular} END" if cases else regular

@@ -21,7 +21,7 @@ from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.stamps import timestamp_of
 from weft.engines.spark.times import floor_to
 from weft.errors import InternalError
-from weft.expression import column
+from weft.expression import column, literal
 from weft.plan import Emit, Join, Plan
 from weft.plan.joins import JoinShape, end_class, join_query
 from weft.window import PeriodicWindow
@@ -139,7 +139,7 @@ class JoinCompilation:
         ]
         return rows.frame.selectExpr(
             *(f"g{at} AS {column(name)}" for at, (name, _) in enumerate(self.query.keys)),
-            f"'{self.emit.label}' AS {label}",
+            f"{literal(self.emit.label)} AS {label}",
             f"{timestamp_of(self._start(), time_type)} AS {start}",
             f"{timestamp_of(INSTANT, time_type)} AS {end}",
             *outputs,

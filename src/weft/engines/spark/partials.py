@@ -126,32 +126,43 @@ class _Product(NativePartial):
 
 
 class _Moments(NativePartial):
-    """Count, mean and squared distances; merged pairwise, since sums of squares cancel digits."""
+    """Count, mean and squared distances from the mean; sums of squares would cancel digits."""
 
     def lift(self, name: str, args: Args, time: str) -> Aggregation:
         value = f"cast({args[0]} AS double)"
-        n, mean, variance = f"{name}_n", f"{name}_mean", f"{name}_variance"
+        n, total, variance = f"{name}_n", f"{name}_total", f"{name}_variance"
         return Aggregation(
-            {n: f"count({value})", mean: f"avg({value})", variance: f"var_pop({value})"},
-            f"named_struct('n', {n}, 'mean', coalesce({mean}, 0D), "
+            {n: f"count({value})", total: f"sum({value})", variance: f"var_pop({value})"},
+            f"named_struct('n', {n}, 'mean', coalesce({total} / nullif({n}, 0), 0D), "
             f"'m2', coalesce({variance} * {n}, 0D))",
         )
 
     def combine(self, name: str, types: Types) -> Aggregation:
-        parts = f"{name}_parts"
+        """Merge any number of partials by aggregates that Spark hashes and compiles.
+
+        With c the plain average of the means and d a mean's distance from it, the squared
+        distances between partials are sum(n*d*d) - sum(n*d)^2 / sum(n). Covariances hold these
+        sums without cancelling: of (mean, n) it is sum(n*d), of (mean, n*mean) it is
+        sum(n*d*d) + c * sum(n*d), each over the number of partials. The mean comes first in both,
+        so that Spark rounds d alike in both and the difference is as exact as d.
+        """
+        n, mean = f"{name}.n", f"CASE WHEN {name}.n > 0 THEN {name}.mean END"
+        parts, centre = f"{name}_parts", f"{name}_centre"
+        lean = f"({name}_lean * {parts})"
+        between = f"{name}_spread * {parts} - {centre} * {lean} - {lean} * {lean} / {name}_n"
         return Aggregation(
-            {parts: f"collect_list(CASE WHEN {name}.n > 0 THEN {name} END)"},
-            f"aggregate({parts}, named_struct('n', 0L, 'mean', 0D, 'm2', 0D), "
-            f"(a, b) -> {_MERGED_MOMENTS})",
+            {
+                parts: f"count({mean})",
+                f"{name}_n": f"nullif(sum({n}), 0)",
+                centre: f"avg({mean})",
+                f"{name}_lean": f"covar_pop({mean}, {n})",
+                f"{name}_spread": f"covar_pop({mean}, {n} * ({mean}))",
+                f"{name}_m2": f"sum({name}.m2)",
+            },
+            f"named_struct('n', coalesce({name}_n, 0L), "
+            f"'mean', coalesce({centre} + {lean} / {name}_n, 0D), "
+            f"'m2', coalesce({name}_m2 + greatest({between}, 0D), 0D))",
         )
-
-
-# Chan, Golub & LeVeque.
-_MERGED_MOMENTS = (
-    "named_struct('n', a.n + b.n, "
-    "'mean', a.mean + (b.mean - a.mean) * b.n / (a.n + b.n), "
-    "'m2', a.m2 + b.m2 + pow(b.mean - a.mean, 2) * a.n * b.n / (a.n + b.n))"
-)
 
 
 class Ranked(NativePartial):
