@@ -218,6 +218,19 @@ def test_inputs_that_let_few_through_are_probed_first() -> None:
     assert join.state.counters[PROBES] < other.state.counters[PROBES]
 
 
+@pytest.mark.parametrize("method", ["hash", "nested loop"])
+@pytest.mark.parametrize("inputs", [2, 3])
+def test_rows_of_a_set_have_tuples_however_large_batches_are(inputs: int, method: Method) -> None:
+    streams = streams_of((SideLoad(10, 20, 200, 3),) * inputs, 1_000)
+    small, large = (filled(streams, (True,) * inputs, method) for _ in range(2))
+    for batches in streams.batches(50):
+        small.push_together(batches)
+    for batches in streams.batches(1_000):
+        large.push_together(batches)
+    assert small.result() == large.result()
+    assert small.state.counters.tolist() == large.state.counters.tolist()
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_a_continuous_session_goes_on_from_a_snapshot(data: st.DataObject) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from weft.engines.local.coding import carried, is_direct
 from weft.engines.local.held import Held, KernelPartials, LimbSums
-from weft.engines.local.joins.state import NOT_A_VALUE
+from weft.engines.local.joins.state import ERROR, LOST, NOT_A_VALUE, TOTAL
 from weft.engines.schema import expression_type
 from weft.errors import DataError, UnsupportedError
 from weft.kernels.arrow_columns import column_of, validity
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from weft.engines.local.events import Timed
     from weft.engines.local.joins.state import Doubles, Int64s
 
+_ROUNDING = 2.0**-51  # of a compensated sum, relative to the magnitudes that were added
+_TOLERATED = 1e-10  # relative error of a real sum, an order below what is promised
 Owner = tuple[int, "Partial"]  # the input, and the partial as it spells it
 
 
@@ -126,3 +128,14 @@ def _kernel(kind: Any, numbers: Int64s, coding: Coding | None) -> KernelPartials
     present = None if coding is None else numbers != NOT_A_VALUE
     made = Partials(kind, operation_of(kind, "int64"), numbers, present)
     return KernelPartials(made, (coding,))
+
+
+def drifted(sums: Doubles) -> bool:
+    """Tell whether a real sum may be off by more than is promised, or is not a number."""
+    if not sums.size:
+        return False
+    totals, errors = np.abs(sums[:, :, TOTAL] + sums[:, :, LOST]), sums[:, :, ERROR]
+    with np.errstate(invalid="ignore"):
+        # Where every addend has the sign of the sum, nothing has cancelled out.
+        off = (errors * _ROUNDING > _TOLERATED * totals) & (totals != errors)
+    return bool(off.any() or not np.isfinite(errors).all())

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from weft.cost.joins import ExpectedEstimates, SideLoad, TupleCost, local_prices
+from weft.cost.joins import ExpectedEstimates, TupleCost, local_prices
 from weft.engines.joins import join_schema, variable_types
 from weft.engines.local.emitting import lowered
 from weft.engines.local.held import KernelPartials
-from weft.engines.local.joins.columns import JoinColumns
+from weft.engines.local.joins.columns import JoinColumns, drifted
 from weft.engines.local.joins.extremes import extremes_of
 from weft.engines.local.joins.inputs import InputCodes, encoded, read_input
 from weft.engines.local.joins.pool import (
     emptied,
     live_slots,
+    loads_of,
     regrouped,
     state_of,
     thinned,
@@ -33,19 +34,21 @@ from weft.engines.local.joins.pool import (
 from weft.engines.local.joins.running import place, run
 from weft.engines.local.joins.state import (
     EARLY,
-    ERROR,
-    FIRST_PAIR,
+    FIRST_ROW,
     GROUP,
     LAST,
     LOST,
     NOTHING,
     PAIR,
     RANGE_US,
+    ROW,
     SIDE,
+    STOP_ROW,
     TIME,
     TOTAL,
     TUPLES,
     VALUE,
+    Admitted,
     State,
 )
 from weft.engines.local.keys import ColumnCodes, KeyCodes
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from weft.aggregates import Partial
-    from weft.cost.joins import Method, Placement
+    from weft.cost.joins import Method, Placement, SideLoad
     from weft.engines.local.events import Events
     from weft.engines.local.held import Held
     from weft.engines.local.joins.state import Int64s
@@ -69,8 +72,6 @@ if TYPE_CHECKING:
     from weft.query import JoinQuery
 
 MOST_GROUPS = 1 << 24  # of the result, which is a dense array of them
-_ROUNDING = 2.0**-51  # of a compensated sum, relative to the magnitudes that were added
-_TOLERATED = 1e-10  # relative error of a real sum, an order below what is promised
 _LEAST_ROOM = 1024
 Arrival = tuple[int, "Events"]  # an input, and what came for it
 LONG_AGO_US = -(2**61)  # when rows of tables came that were there before any event
@@ -159,6 +160,13 @@ class ContinuousJoin:
 
     def push_together(self, batches: Mapping[str, pa.Table]) -> None:
         """Take batches of several sources, all their tuples in the order of time."""
+        self.settle(self.admit(batches))
+
+    def admit(self, batches: Mapping[str, pa.Table]) -> Admitted:
+        """Write down the tuples of batches, in the order of time; the result is as it was.
+
+        That is the same for every placement; `settle` does what they differ in.
+        """
         arrived: list[Arrival] = []
         for side, given in enumerate(self.join.sides):
             if given.scan.source in batches:
@@ -168,7 +176,7 @@ class ContinuousJoin:
                 events = encoded(timed, self.shape, side, self.types, own, shared)
                 arrived += [(side, events)] if len(events) else []
         if not arrived:
-            return
+            return Admitted(self.used, True)
         self._make_room(arrived)
         first, stop = self.used, self.used + sum(len(events) for _, events in arrived)
         in_order = self._append(arrived)
@@ -177,10 +185,14 @@ class ContinuousJoin:
             if self.join.sides[side].window is not None:
                 self.now_us = max(self._now_us, int(events.times_us.max()))
         self.used = stop
-        if in_order:
-            run(self.state, first, stop, self._now_us)
-        else:
-            self._rebuild(first)
+        return Admitted(first, in_order)
+
+    def settle(self, admitted: Admitted) -> None:
+        """Let tuples that were written down arrive, and others expire; the result is up to date."""
+        if not admitted.in_order:
+            self._rebuild(admitted.first)
+        elif admitted.first < self.used:
+            run(self.state, admitted.first, self.used, self._now_us)
 
     def _append(self, arrived: Sequence[Arrival]) -> bool:
         """Write tuples into the pool, oldest first; tell whether none is older than those there."""
@@ -261,7 +273,10 @@ class ContinuousJoin:
         local = np.flatnonzero(rows >= 0)
         if local.size:
             stride = prod(self.group_room[side + 1 :])
-            self.state.pairs[rows[local], GROUP] = self.codes[side].split()[-1][local] * stride
+            pairs, own = self.state.pairs, rows[local]
+            pairs[own, GROUP] = self.codes[side].split()[-1][local] * stride
+            early = own[pairs[own, ROW] != NOTHING]
+            self.state.rows[pairs[early, ROW], GROUP] = pairs[early, GROUP]
 
     def _check_sums(self, first: int, stop: int) -> None:
         """Refuse integers whose sums could leave 64 bits, which wrap without a sign."""
@@ -297,9 +312,10 @@ class ContinuousJoin:
         fresh.tuple_whole[: kept.size] = state.tuple_whole[kept]
         fresh.tuple_real[: kept.size] = state.tuple_real[kept]
         fresh.tuple_order[: kept.size] = state.tuple_order[kept]
-        fresh.pairs[:, VALUE] = state.pairs[:, VALUE]
+        fresh.pairs[:, VALUE], fresh.pairs[:, ROW] = state.pairs[:, VALUE], NOTHING
         self.state = with_values(fresh, state.values.shape[1])
-        self.state.values[:, :, FIRST_PAIR:] = state.values[:, :, FIRST_PAIR:]
+        for edge in (FIRST_ROW, STOP_ROW):  # of regions without rows
+            self.state.values[:, :, edge] = state.values[:, :, FIRST_ROW]
         for side in range(len(self.group_room)):
             self._place_groups(side)
         self.used = kept.size
@@ -328,19 +344,12 @@ class ContinuousJoin:
 
     def loads(self, rates: tuple[float, ...]) -> tuple[SideLoad, ...]:
         """Describe the inputs as they are now to the cost model, at these rates."""
-        state, loads = self.state, []
-        for side, rate in enumerate(rates):
-            slots = live_slots(state, self.used)
-            own = state.tuples[slots[state.tuples[slots, SIDE] == side], PAIR]
-            groups = np.unique(state.pairs[own, GROUP]).size
-            values = np.unique(state.pairs[own, VALUE]).size
-            loads.append(SideLoad(rate, max(float(own.size), 1.0), max(groups, 1), max(values, 1)))
-        return tuple(loads)
+        return loads_of(self.state, self.used, rates)
 
     def result(self) -> pa.Table:
         """Return the result as of the latest event, in the order of keys."""
         groups = np.flatnonzero(self.state.sizes)
-        if self._drifted(groups):
+        if drifted(self.state.result_real[groups]):
             self._rebuild(self.used)
             groups = np.flatnonzero(self.state.sizes)
         if self.now_us is None or not groups.size:
@@ -359,17 +368,6 @@ class ContinuousJoin:
         assert self.now_us is not None
         longest = max(w.range_us for w in self.shape.windows if isinstance(w, PeriodicWindow))
         return self.now_us + 1 - longest
-
-    def _drifted(self, groups: Int64s) -> bool:
-        """Tell whether a real sum may be off by more than is promised, or is not a number."""
-        sums = self.state.result_real[groups]
-        if not sums.size:
-            return False
-        totals, errors = np.abs(sums[:, :, TOTAL] + sums[:, :, LOST]), sums[:, :, ERROR]
-        with np.errstate(invalid="ignore"):
-            # Where every addend has the sign of the sum, nothing has cancelled out.
-            off = (errors * _ROUNDING > _TOLERATED * totals) & (totals != errors)
-        return bool(off.any() or not np.isfinite(errors).all())
 
     def _keys(self, groups: Int64s) -> Any:
         rest, decoded = groups, {}

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.engines.local.flows import runs_of_equals
 from weft.engines.local.joins.matching import pairs_of_equals
-from weft.engines.local.joins.state import GROUP, NOT_A_VALUE, NOTHING, SIZE, VALUE
+from weft.engines.local.joins.state import GROUP, NOT_A_VALUE, NOTHING, ROW, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def extremes_of(state: State, pairs_of_side: Sequence[Int64s], groups: Int64s) -
     if not columns or not groups.size:
         return found
     pairs = state.pairs
-    live = [own[pairs[own, SIZE] > 0] for own in pairs_of_side]
+    live = [own[pairs[own, ROW] != NOTHING] for own in pairs_of_side]
     values, numbers = pairs[live[0], VALUE], pairs[live[0], GROUP]
     chosen = [live[0]]
     for own in live[1:]:

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.cost.joins import SideLoad
 from weft.engines.local.joins.state import (
     FIRST,
-    FIRST_PAIR,
+    FIRST_ROW,
+    GROUP,
     LAST,
     NEXT_OF_SIDE,
     NOTHING,
+    OWNER,
     PAIR,
+    ROW,
     SIDE,
-    STOP_PAIR,
+    STOP_ROW,
     VALUE,
     State,
 )
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
 
 FOREVER_US = 2**63 - 1
 _OF_TUPLES = ("tuples", "tuple_whole", "tuple_real", "tuple_order", "tuple_queue")
-_OF_PAIRS = ("pairs", "pair_whole", "pair_real", "pair_queue")
+_OF_ROWS = ("rows", "row_whole", "row_real")
+_OF_PAIRS = ("pairs", "pair_queue", *_OF_ROWS)  # a pair has at most one row
 _OF_GROUPS = ("sizes", "result_whole", "result_real")
 _LEAST_ROOM = 64
 _SOME_DEAD = 1.25  # so many pairs have numbers for one that has tuples, before they are given back
@@ -76,9 +81,10 @@ def empty_state(
         np.zeros((0, ordered), np.int64),
         np.zeros((0, ordered, 2), np.int64),
         np.zeros((0, 3), np.int64),
+        np.zeros((0, ordered, 2), np.int64),
+        np.zeros((0, 4), np.int64),
         np.zeros((0, whole), np.int64),
         np.zeros((0, real, 3), np.float64),
-        np.zeros((0, ordered, 2), np.int64),
         np.array([[NOTHING, NOTHING, 0]] * inputs, np.int64),
         np.full((inputs, 0, 4), NOTHING, np.int64),
         np.zeros(0, np.int64),
@@ -136,9 +142,10 @@ def with_pairs(
 ) -> tuple[State, list[Int64s]]:
     """Number some pairs of an input that have no number yet, given their join values.
 
-    The rows of one input and one join value lie side by side, so that all pairs may move. Those
-    that no tuple in a window has lose their numbers once they are many, but for those that are to
-    be kept; most come back, and would make all pairs move again.
+    Pairs are numbered by input and join value, and the numbers of those that share both are the
+    region of their rows, so that all pairs may move. Those that no tuple in a window has lose their
+    numbers once they are many, but for those that are to be kept; most come back, and would make
+    all pairs move again.
     """
     slots = live_slots(state, used)
     alive = np.zeros(state.pairs.shape[0] + 1, np.bool_)  # one more: NOTHING is the last
@@ -148,36 +155,32 @@ def with_pairs(
     if numbered <= np.count_nonzero(alive) * _SOME_DEAD:
         alive[:] = True
     kept = [np.flatnonzero((own >= 0) & alive[own]) for own in pairs_of_side]
-    rows = [own[local] for own, local in zip(pairs_of_side, kept, strict=True)]
-    held = [state.pairs[own, VALUE] for own in rows]
-    # A row that is new has no place to come from; the first of the spare ones stands for it.
-    count = sum(map(len, rows)) + fresh.size
+    pairs = [own[local] for own, local in zip(pairs_of_side, kept, strict=True)]
+    held = [state.pairs[own, VALUE] for own in pairs]
+    # A pair that is new has no place to come from; the first of the spare ones stands for it.
+    count = sum(map(len, pairs)) + fresh.size
     state = with_room(state, pairs=count + 1)
     spare = state.pairs.shape[0] - 1
-    _clear(state, spare)
+    state.pairs[spare, ROW], state.pair_queue[spare] = NOTHING, NOTHING
     kept[side] = np.concatenate([kept[side], fresh])
-    rows[side] = np.concatenate([rows[side], np.full(fresh.size, spare)])
+    pairs[side] = np.concatenate([pairs[side], np.full(fresh.size, spare)])
     held[side] = np.concatenate([held[side], values])
-    sides = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
+    sides = np.repeat(np.arange(len(pairs)), [len(own) for own in pairs])
     order = np.lexsort((np.concatenate(held), sides))
-    before, numbers = np.concatenate(rows)[order], np.concatenate(held)[order]
+    before, numbers = np.concatenate(pairs)[order], np.concatenate(held)[order]
     moved = np.full(state.pairs.shape[0], NOTHING)
     moved[before] = np.arange(count)
     state.tuples[slots, PAIR] = moved[state.tuples[slots, PAIR]]
-    for name in _OF_PAIRS:
-        array = getattr(state, name)
-        array[:count] = array[before]
+    state.pairs[:count], state.pair_queue[:count] = state.pairs[before], state.pair_queue[before]
     state.pairs[:count, VALUE] = numbers
-    _clear(state, slice(count, None))
-    ends = np.cumsum([0, *(len(own) for own in rows)])
+    state.pair_queue[count:] = NOTHING
+    ends = np.cumsum([0, *(len(own) for own in pairs)])
     for at, (start, stop) in enumerate(pairwise(ends.tolist())):
         every = np.arange(state.values.shape[1])
-        state.values[at, :, FIRST_PAIR] = start + np.searchsorted(
-            numbers[start:stop], every, "left"
-        )
-        state.values[at, :, STOP_PAIR] = start + np.searchsorted(
-            numbers[start:stop], every, "right"
-        )
+        if state.nested_loop[0]:
+            every[:] = -1  # all rows are in one region
+        state.values[at, :, FIRST_ROW] = start + np.searchsorted(numbers[start:stop], every)
+    _move_rows(state, sides)
     places = np.empty(count, np.int64)
     places[order] = np.arange(count)
     found = []
@@ -189,9 +192,22 @@ def with_pairs(
     return state, found
 
 
-def _clear(state: State, rows: Any) -> None:
-    state.pairs[rows], state.pair_whole[rows], state.pair_real[rows] = 0, 0, 0.0
-    state.pair_queue[rows] = NOTHING
+def _move_rows(state: State, sides: Int64s) -> None:
+    """Put the rows of aggregation sets to the front of their regions, which have moved.
+
+    The inputs are those of all pairs, which know their rows as they were.
+    """
+    pairs = np.flatnonzero(state.pairs[: sides.size, ROW] != NOTHING)
+    values = np.zeros(pairs.size, np.int64) if state.nested_loop[0] else state.pairs[pairs, VALUE]
+    regions = sides[pairs] * state.values.shape[1] + values
+    firsts = state.values[:, :, FIRST_ROW].ravel()
+    rows = firsts[regions] + np.arange(pairs.size) - np.searchsorted(regions, regions)
+    for name in _OF_ROWS:
+        array = getattr(state, name)
+        array[rows] = array[state.pairs[pairs, ROW]]
+    state.rows[rows, OWNER], state.pairs[pairs, ROW] = pairs, rows
+    sizes = np.bincount(regions, minlength=firsts.size)
+    state.values[:, :, STOP_ROW] = (firsts + sizes).reshape(state.values.shape[:2])
 
 
 def live_slots(state: State, used: int) -> Int64s:
@@ -201,6 +217,17 @@ def live_slots(state: State, used: int) -> Int64s:
         if first != NOTHING:
             alive[first:] |= state.tuples[first:used, SIDE] == side
     return np.flatnonzero(alive)
+
+
+def loads_of(state: State, used: int, rates: Sequence[float]) -> tuple[SideLoad, ...]:
+    """Describe the inputs as they are now to the cost model, at these rates."""
+    slots, loads = live_slots(state, used), []
+    for side, rate in enumerate(rates):
+        own = state.tuples[slots[state.tuples[slots, SIDE] == side], PAIR]
+        groups = np.unique(state.pairs[own, GROUP]).size
+        values = np.unique(state.pairs[own, VALUE]).size
+        loads.append(SideLoad(rate, max(float(own.size), 1.0), max(groups, 1), max(values, 1)))
+    return tuple(loads)
 
 
 def thinned(state: State, used: int) -> tuple[State, int]:
@@ -215,7 +242,7 @@ def thinned(state: State, used: int) -> tuple[State, int]:
     state.tuples[: kept.size, NEXT_OF_SIDE:] = places[state.tuples[: kept.size, NEXT_OF_SIDE:]]
     state.tuple_queue[: kept.size] = places[state.tuple_queue[: kept.size]]
     state.windows[:, FIRST : LAST + 1] = places[state.windows[:, FIRST : LAST + 1]]
-    state.values[:, :, :FIRST_PAIR] = places[state.values[:, :, :FIRST_PAIR]]
+    state.values[:, :, :FIRST_ROW] = places[state.values[:, :, :FIRST_ROW]]
     moved["pair_queue"] = places[state.pair_queue]
     return state._replace(**moved), kept.size
 

@@ -1,19 +1,19 @@
 """Aggregation set joins, compiled: a tuple finds the rows of the other inputs that match it.
 
-A row is a pair of an early input's aggregation set, or a slot of a late one's window. By hashing
-only rows of the same join value are looked at; a nested loop looks at all.
+A row is one of an early input's aggregation set, or a slot of a late one's window. By hashing only
+rows of the same join value are looked at; a nested loop looks at all.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from weft.engines.local.joins.compiled import borrowing
+from weft.engines.local.joins.compiled import borrowing, merged
 from weft.engines.local.joins.state import (
     EARLY,
     ERROR,
     FIRST,
-    FIRST_PAIR,
+    FIRST_ROW,
     FIRST_TUPLE,
     GROUP,
     LOST,
@@ -25,20 +25,20 @@ from weft.engines.local.joins.state import (
     PROBES,
     SIDE,
     SIZE,
-    STOP_PAIR,
+    STOP_ROW,
     TOTAL,
     VALUE,
     Doubles,
     Int64s,
     State,
 )
-from weft.engines.local.joins.updates import add_real, clear_real
+from weft.engines.local.joins.updates import add_real, clear_real, region_of
 
 # Rows of the room that a walk needs, one column per input or step.
 FOUND, SUM_OF_GROUPS, CHOSEN, WEIGHT = range(4)
 
 
-@borrowing
+@merged
 def probe(
     slot: int,
     sign: int,
@@ -46,8 +46,9 @@ def probe(
     tuple_whole: Int64s,
     tuple_real: Doubles,
     pairs: Int64s,
-    pair_whole: Int64s,
-    pair_real: Doubles,
+    rows: Int64s,
+    row_whole: Int64s,
+    row_real: Doubles,
     windows: Int64s,
     values: Int64s,
     sizes: Int64s,
@@ -63,12 +64,31 @@ def probe(
     side, pair = tuples[slot, SIDE], tuples[slot, PAIR]
     other, value, base = 1 - side, pairs[pair, VALUE], pairs[pair, GROUP]
     if rules[other, EARLY] == 1:
-        start, stop = values[other, value, FIRST_PAIR], values[other, value, STOP_PAIR]
-        if nested_loop:
-            # The rows of the value lie somewhere in the set; a nested loop does not know where.
-            start, stop = _found(value, values, other, pairs)
-            counters[PROBES] += values[other, values.shape[1] - 1, STOP_PAIR]
-        _apply_set(
+        region = region_of(value, nested_loop)
+        start, stop = values[other, region, FIRST_ROW], values[other, region, STOP_ROW]
+        counters[PROBES] += stop - start + 1
+        if not nested_loop:
+            counters[MATCHES] += stop - start
+            _apply_rows(
+                slot,
+                sign,
+                base,
+                start,
+                stop,
+                tuple_whole,
+                tuple_real,
+                rows,
+                row_whole,
+                row_real,
+                sizes,
+                result_whole,
+                result_real,
+                side,
+                whole_side,
+                real_side,
+            )
+            return
+        counters[MATCHES] += _apply_equal_rows(
             slot,
             sign,
             base,
@@ -76,18 +96,17 @@ def probe(
             stop,
             tuple_whole,
             tuple_real,
-            pairs,
-            pair_whole,
-            pair_real,
+            rows,
+            row_whole,
+            row_real,
             sizes,
             result_whole,
             result_real,
             side,
             whole_side,
             real_side,
+            value,
         )
-        counters[PROBES] += stop - start + 1
-        counters[MATCHES] += stop - start
         return
     matches = 0
     probes = 1
@@ -113,27 +132,8 @@ def probe(
     counters[MATCHES] += matches
 
 
-@borrowing
-def _found(value: int, values: Int64s, side: int, pairs: Int64s) -> tuple[int, int]:
-    """Look at every row of an aggregation set for those of a join value, as a nested loop does."""
-    start, stop = _all_pairs(values, side)
-    first, found = start, 0
-    for row in range(start, stop):
-        if pairs[row, VALUE] == value:
-            first = row if found == 0 else first
-            found += 1
-    return first, first + found
-
-
-@borrowing
-def _all_pairs(values: Int64s, side: int) -> tuple[int, int]:
-    """Return where the aggregation set of an input begins and ends; it lies in one piece."""
-    last = values.shape[1] - 1
-    return values[side, 0, FIRST_PAIR], values[side, last, STOP_PAIR]
-
-
-@borrowing
-def _apply_set(
+@merged
+def _apply_rows(
     slot: int,
     sign: int,
     base: int,
@@ -141,9 +141,9 @@ def _apply_set(
     stop: int,
     tuple_whole: Int64s,
     tuple_real: Doubles,
-    pairs: Int64s,
-    pair_whole: Int64s,
-    pair_real: Doubles,
+    rows: Int64s,
+    row_whole: Int64s,
+    row_real: Doubles,
     sizes: Int64s,
     result_whole: Int64s,
     result_real: Doubles,
@@ -151,35 +151,120 @@ def _apply_set(
     whole_side: Int64s,
     real_side: Int64s,
 ) -> None:
-    """Apply a tuple with all rows of a join value, column by column; empty rows add nothing.
+    """Apply a tuple with matching rows of an aggregation set, column by column.
 
     Most of the time of an early plan goes here. Numbers without a sign spare every access the
     question whether it counts from the end.
     """
     begin, end, first = np.uint64(start), np.uint64(stop), np.uint64(base)
     for row in range(begin, end):
-        sizes[first + np.uint64(pairs[row, GROUP])] += sign * pairs[row, SIZE]
+        sizes[first + np.uint64(rows[row, GROUP])] += sign * rows[row, SIZE]
     for column in range(np.uint64(whole_side.size)):
         if whole_side[column] == side:
             whole = sign * tuple_whole[slot, column]
             for row in range(begin, end):
-                group = first + np.uint64(pairs[row, GROUP])
-                result_whole[group, column] += whole * pairs[row, SIZE]
+                group = first + np.uint64(rows[row, GROUP])
+                result_whole[group, column] += whole * rows[row, SIZE]
         else:
             for row in range(begin, end):
-                group = first + np.uint64(pairs[row, GROUP])
-                result_whole[group, column] += sign * pair_whole[row, column]
+                group = first + np.uint64(rows[row, GROUP])
+                result_whole[group, column] += sign * row_whole[row, column]
+    if real_side.size:
+        _apply_reals(
+            slot,
+            sign,
+            base,
+            start,
+            stop,
+            tuple_real,
+            rows,
+            row_real,
+            sizes,
+            result_real,
+            side,
+            real_side,
+        )
+
+
+@borrowing
+def _apply_equal_rows(
+    slot: int,
+    sign: int,
+    base: int,
+    start: int,
+    stop: int,
+    tuple_whole: Int64s,
+    tuple_real: Doubles,
+    rows: Int64s,
+    row_whole: Int64s,
+    row_real: Doubles,
+    sizes: Int64s,
+    result_whole: Int64s,
+    result_real: Doubles,
+    side: int,
+    whole_side: Int64s,
+    real_side: Int64s,
+    value: int,
+) -> int:
+    """Look for rows of a join value among all of a set, and apply a tuple with them, one by one.
+
+    Return how many there are.
+    """
+    begin, end, first, found = np.uint64(start), np.uint64(stop), np.uint64(base), 0
+    for row in range(begin, end):
+        if rows[row, VALUE] != value:
+            continue
+        found += 1
+        group, weight = first + np.uint64(rows[row, GROUP]), sign * rows[row, SIZE]
+        sizes[group] += weight
+        for column in range(np.uint64(whole_side.size)):
+            if whole_side[column] == side:
+                result_whole[group, column] += weight * tuple_whole[slot, column]
+            else:
+                result_whole[group, column] += sign * row_whole[row, column]
+        if real_side.size:
+            _apply_reals(
+                slot,
+                sign,
+                base,
+                row,
+                row + 1,
+                tuple_real,
+                rows,
+                row_real,
+                sizes,
+                result_real,
+                side,
+                real_side,
+            )
+    return found
+
+
+@borrowing
+def _apply_reals(
+    slot: int,
+    sign: int,
+    base: int,
+    start: int,
+    stop: int,
+    tuple_real: Doubles,
+    rows: Int64s,
+    row_real: Doubles,
+    sizes: Int64s,
+    result_real: Doubles,
+    side: int,
+    real_side: Int64s,
+) -> None:
+    """Add what a tuple and matching rows have of real sums; groups are empty by now or not."""
     for column in range(real_side.size):
         for row in range(start, stop):
-            if pairs[row, SIZE] == 0:
-                continue
             if real_side[column] == side:
-                added = sign * pairs[row, SIZE] * tuple_real[slot, column]
+                added = sign * rows[row, SIZE] * tuple_real[slot, column]
                 off = abs(added)
             else:
-                added = sign * (pair_real[row, column, TOTAL] + pair_real[row, column, LOST])
-                off = pair_real[row, column, ERROR]
-            place = base + pairs[row, GROUP]
+                added = sign * (row_real[row, column, TOTAL] + row_real[row, column, LOST])
+                off = row_real[row, column, ERROR]
+            place = base + rows[row, GROUP]
             add_real(result_real, place, column, added, off)
             if sizes[place] == 0:
                 clear_real(result_real, place)
@@ -192,7 +277,8 @@ def probe_all(slot: int, sign: int, state: State, room: Int64s) -> None:
     A depth-first walk in the probe order. `room` has a row per input: the row found at each step,
     the group so far, the row chosen of each input, and how many tuples that stands for.
     """
-    tuples, pairs, rules, order = state.tuples, state.pairs, state.rules, state.order
+    tuples, pairs, rows = state.tuples, state.pairs, state.rows
+    rules, order = state.rules, state.order
     side, pair = tuples[slot, SIDE], tuples[slot, PAIR]
     value, steps = pairs[pair, VALUE], rules.shape[0] - 1
     room[CHOSEN, side], room[WEIGHT, side] = slot, 1
@@ -210,8 +296,9 @@ def probe_all(slot: int, sign: int, state: State, room: Int64s) -> None:
             continue
         early = rules[other, EARLY] == 1
         room[CHOSEN, other] = row
-        room[WEIGHT, other] = pairs[row, SIZE] if early else 1
-        group = room[SUM_OF_GROUPS, step] + pairs[row if early else tuples[row, PAIR], GROUP]
+        room[WEIGHT, other] = rows[row, SIZE] if early else 1
+        own = rows[row, GROUP] if early else pairs[tuples[row, PAIR], GROUP]
+        group = room[SUM_OF_GROUPS, step] + own
         if step + 1 < steps:
             step += 1
             room[SUM_OF_GROUPS, step] = group
@@ -226,12 +313,11 @@ def _sought(row: int, side: int, value: int, nested_loop: bool, state: State) ->
     """Return the row of an input after this one, or its first, that has a join value."""
     tuples, pairs, values, counters = state.tuples, state.pairs, state.values, state.counters
     if state.rules[side, EARLY] == 1:
-        start, stop = values[side, value, FIRST_PAIR], values[side, value, STOP_PAIR]
-        if nested_loop:
-            start, stop = _all_pairs(values, side)
-        for after in range(start if row == NOTHING else row + 1, stop):
+        region = region_of(value, nested_loop)
+        start = values[side, region, FIRST_ROW] if row == NOTHING else row + 1
+        for after in range(start, values[side, region, STOP_ROW]):
             counters[PROBES] += 1
-            if pairs[after, SIZE] and pairs[after, VALUE] == value:
+            if state.rows[after, VALUE] == value:
                 return after
         return NOTHING
     if not nested_loop:
@@ -258,14 +344,14 @@ def _apply(side: int, group: int, sign: int, room: Int64s, state: State) -> None
     for column in range(state.whole_side.size):
         owner = state.whole_side[column]
         early = state.rules[owner, EARLY] == 1 and owner != side
-        own = state.pair_whole if early else state.tuple_whole
+        own = state.row_whole if early else state.tuple_whole
         times = sign * (size // room[WEIGHT, owner])
         state.result_whole[group, column] += times * own[room[CHOSEN, owner], column]
     for column in range(state.real_side.size):
         owner = state.real_side[column]
         row, times = room[CHOSEN, owner], sign * (size // room[WEIGHT, owner])
         if state.rules[owner, EARLY] == 1 and owner != side:
-            sums = state.pair_real
+            sums = state.row_real
             added = times * (sums[row, column, TOTAL] + sums[row, column, LOST])
             off = abs(times) * sums[row, column, ERROR]
         else:

@@ -40,9 +40,10 @@ def run(state: State, first: int, stop: int, until_us: int) -> None:
 
 
 _TWO = attrgetter(
-    *("tuples", "tuple_whole", "tuple_real", "tuple_order", "tuple_queue", "pairs", "pair_whole"),
-    *("pair_real", "pair_queue", "windows", "values", "sizes", "result_whole", "result_real"),
-    *("rules", "whole_side", "real_side", "order_side", "greatest", "nested_loop", "counters"),
+    *("tuples", "tuple_whole", "tuple_real", "tuple_order", "tuple_queue", "pairs", "pair_queue"),
+    *("rows", "row_whole", "row_real", "windows", "values", "sizes", "result_whole"),
+    *("result_real", "rules", "whole_side", "real_side", "order_side", "greatest", "nested_loop"),
+    "counters",
 )
 
 
@@ -57,9 +58,10 @@ def _run_two(
     tuple_order: Int64s,
     tuple_queue: Int64s,
     pairs: Int64s,
-    pair_whole: Int64s,
-    pair_real: Doubles,
     pair_queue: Int64s,
+    rows: Int64s,
+    row_whole: Int64s,
+    row_real: Doubles,
     windows: Int64s,
     values: Int64s,
     sizes: Int64s,
@@ -93,7 +95,19 @@ def _run_two(
             leave(slot, tuples, pairs, windows, values)
         own = tuples[slot, SIDE]
         if rules[own, EARLY] == 1 or rules[own, TRACKED] == 1:
-            update_sums(slot, sign, tuples, tuple_whole, tuple_real, pairs, pair_whole, pair_real)
+            update_sums(
+                slot,
+                sign,
+                tuples,
+                tuple_whole,
+                tuple_real,
+                pairs,
+                rows,
+                row_whole,
+                row_real,
+                values,
+                nested_loop[0],
+            )
             counters[UPDATES] += 1
             if order_side.size:
                 update_extremes(
@@ -106,8 +120,9 @@ def _run_two(
             tuple_whole,
             tuple_real,
             pairs,
-            pair_whole,
-            pair_real,
+            rows,
+            row_whole,
+            row_real,
             windows,
             values,
             sizes,
@@ -153,8 +168,11 @@ def _update(state: State, slot: int, sign: int) -> None:
         state.tuple_whole,
         state.tuple_real,
         state.pairs,
-        state.pair_whole,
-        state.pair_real,
+        state.rows,
+        state.row_whole,
+        state.row_real,
+        state.values,
+        state.nested_loop[0],
     )
     state.counters[UPDATES] += 1
     if state.order_side.size:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from weft.engines.local.joins.compiled import borrowing
+from weft.engines.local.joins.compiled import borrowing, merged
 from weft.engines.local.joins.state import (
     ERROR,
     FIRST,
     FIRST_TUPLE,
+    GROUP,
     LAST,
     LAST_TUPLE,
     LOST,
@@ -14,9 +15,12 @@ from weft.engines.local.joins.state import (
     NEXT_OF_VALUE,
     NOT_A_VALUE,
     NOTHING,
+    OWNER,
     PAIR,
+    ROW,
     SIDE,
     SIZE,
+    STOP_ROW,
     TOTAL,
     TUPLES,
     VALUE,
@@ -25,7 +29,7 @@ from weft.engines.local.joins.state import (
 )
 
 
-@borrowing
+@merged
 def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
     """Add a tuple to its window."""
     side = tuples[slot, SIDE]
@@ -45,7 +49,7 @@ def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: In
     values[side, value, LAST_TUPLE] = slot
 
 
-@borrowing
+@merged
 def leave(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
     """Remove the oldest tuple of an input from its window; it is the oldest of its value too."""
     side = tuples[slot, SIDE]
@@ -54,7 +58,7 @@ def leave(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int
     values[side, pairs[tuples[slot, PAIR], VALUE], FIRST_TUPLE] = tuples[slot, NEXT_OF_VALUE]
 
 
-@borrowing
+@merged
 def update_sums(
     slot: int,
     sign: int,
@@ -62,19 +66,68 @@ def update_sums(
     tuple_whole: Int64s,
     tuple_real: Doubles,
     pairs: Int64s,
-    pair_whole: Int64s,
-    pair_real: Doubles,
+    rows: Int64s,
+    row_whole: Int64s,
+    row_real: Doubles,
+    values: Int64s,
+    nested_loop: int,
 ) -> None:
-    """Apply a tuple to the aggregation set of its input; a row without tuples is cleared."""
+    """Apply a tuple to the aggregation set of its input, which has rows for pairs with tuples."""
     pair = tuples[slot, PAIR]
-    pairs[pair, SIZE] += sign
+    row = pairs[pair, ROW]
+    region = region_of(pairs[pair, VALUE], nested_loop)
+    if row == NOTHING:
+        row = values[tuples[slot, SIDE], region, STOP_ROW]
+        values[tuples[slot, SIDE], region, STOP_ROW] += 1
+        _begin(row, pair, pairs, rows, row_whole, row_real)
+    rows[row, SIZE] += sign
     for column in range(tuple_whole.shape[1]):
-        pair_whole[pair, column] += sign * tuple_whole[slot, column]
+        row_whole[row, column] += sign * tuple_whole[slot, column]
     for column in range(tuple_real.shape[1]):
         added = sign * tuple_real[slot, column]
-        add_real(pair_real, pair, column, added, abs(added))
-    if pairs[pair, SIZE] == 0:
-        clear_real(pair_real, pair)
+        add_real(row_real, row, column, added, abs(added))
+    if rows[row, SIZE] == 0:
+        values[tuples[slot, SIDE], region, STOP_ROW] -= 1
+        _close_gap(
+            row, values[tuples[slot, SIDE], region, STOP_ROW], rows, row_whole, row_real, pairs
+        )
+        pairs[pair, ROW] = NOTHING
+
+
+@merged
+def region_of(value: int, nested_loop: int) -> int:
+    """Return where the rows of a join value are listed; for nested loops, with all others."""
+    return 0 if nested_loop else value
+
+
+@merged
+def _begin(
+    row: int, pair: int, pairs: Int64s, rows: Int64s, row_whole: Int64s, row_real: Doubles
+) -> None:
+    """Make a row for a pair that has had no tuples."""
+    pairs[pair, ROW] = row
+    rows[row, VALUE] = pairs[pair, VALUE]
+    rows[row, GROUP] = pairs[pair, GROUP]
+    rows[row, OWNER] = pair
+    rows[row, SIZE] = 0
+    for column in range(row_whole.shape[1]):
+        row_whole[row, column] = 0
+    clear_real(row_real, row)
+
+
+@merged
+def _close_gap(
+    row: int, last: int, rows: Int64s, row_whole: Int64s, row_real: Doubles, pairs: Int64s
+) -> None:
+    """Let the last row of a region take the place of one that has no tuples any more."""
+    for column in range(rows.shape[1]):
+        rows[row, column] = rows[last, column]
+    for column in range(row_whole.shape[1]):
+        row_whole[row, column] = row_whole[last, column]
+    for column in range(row_real.shape[1]):
+        for part in range(row_real.shape[2]):
+            row_real[row, column, part] = row_real[last, column, part]
+    pairs[rows[row, OWNER], ROW] = row
 
 
 @borrowing
