@@ -10,7 +10,7 @@ are to be had lack them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.bench.frame import Column, Limit, Row, Sheet, Table
 from weft.cost.joins import (
@@ -51,7 +51,8 @@ _SHOWCASES: dict[str, Loads] = {
 }
 _SHOWN_RATES = (100, 300, 500)
 _FEW = 120  # tuples that are timed where every one has thousands of matches
-_SHORT = 0.015  # seconds; what is done sooner is timed more often
+_MOST_STRETCHES = 60
+_BUDGET = 2.0  # seconds of one point, after which no more stretches are timed
 _TIED = 1.1  # plans whose times differ by less are told apart by the clock's noise alone
 
 
@@ -99,22 +100,14 @@ def _changed(loads: Loads, name: str, value: float) -> Loads:
     return (replace(first, **{name: value}), *others)
 
 
-def measured(setting: Setting, rounds: int) -> tuple[dict[str, float], str]:
-    """Time every placement at a point, in turn; return best seconds, and what is wrong if any."""
-    from weft.bench.suite.joins_runs import streams_of, timed_join
+def measured(setting: Setting, quick: bool) -> tuple[dict[str, float], str]:
+    """Time every placement at a point; return seconds, and what is wrong if any."""
+    from weft.bench.suite.joins_race import raced
 
-    streams = streams_of(setting.loads, setting.tuples)
-    seconds: dict[str, float] = {}
-    answers: dict[str, Any] = {}
-    for turn in range(3 * rounds):
-        for early in placements(len(setting.loads)):
-            plan = placement_name(early)
-            if turn < rounds or seconds[plan] < _SHORT:
-                taken, answers[plan], _ = timed_join(streams, early, setting.method, 1)
-                seconds[plan] = min(seconds.get(plan, taken), taken)
-    if all(answer == answers["LAP"] for answer in answers.values()):
-        return seconds, ""
-    return seconds, f"figure {setting.figure}, {setting.varied} {setting.value:g}: answers differ"
+    most, budget = (1, 0.0) if quick else (_MOST_STRETCHES, _BUDGET)
+    seconds, agree = raced(setting.loads, setting.method, setting.tuples, most, budget)
+    fault = f"figure {setting.figure}, {setting.varied} {setting.value:g}: answers differ"
+    return seconds, "" if agree else fault
 
 
 def modelled(setting: Setting) -> str:
@@ -145,7 +138,7 @@ def _figures(quick: bool) -> Sheet:
     rows: list[Row] = []
     wrong: list[str] = []
     for setting in settings(quick):
-        seconds, fault = measured(setting, 1 if quick else 3)
+        seconds, fault = measured(setting, quick)
         rows.append(compared(setting, seconds))
         wrong += [fault] if fault else []
     shares = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from weft.cost.joins import Method, Placement, SideLoad
 
 _SECOND_US = 1_000_000
-_BATCH = 2_000
+BATCH = 2_000  # tuples of all inputs together
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _sql(loads: tuple[SideLoad, ...]) -> str:
 
 
 def timed_join(
-    streams: Streams, early: Placement, method: Method, rounds: int = 3, batch_rows: int = _BATCH
+    streams: Streams, early: Placement, method: Method, rounds: int = 3, batch_rows: int = BATCH
 ) -> tuple[float, Any, Any]:
     """Return processor seconds for the timed tuples, the result, and what was counted."""
     best, found, counters = float("inf"), None, None

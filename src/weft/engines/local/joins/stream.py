@@ -257,7 +257,7 @@ class JoinStream:
         if isinstance(self.operator, ContinuousJoin):
             prices = local_prices(len(loads))
             model: TupleCost | InstantCost = TupleCost(ExpectedEstimates(loads), prices)
-            rebuild = prices.window_update
+            rebuild = prices.set_update
         else:
             coefficients = coefficients_of("local")
             widths = tuple(len(side.partials) for side in self.sides)
