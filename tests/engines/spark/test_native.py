@@ -22,7 +22,7 @@ from weft.engines.spark.session import to_spark
 from weft.engines.spark.slices import edge_before, slice_start
 from weft.plan import STRATEGIES
 from weft.testing import assert_same_rows
-from weft.window import Edges, UserWindow
+from weft.window import Edges, UserWindow, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -256,9 +256,7 @@ def test_null_keys_are_a_key_and_null_times_no_events(spark: SparkSession, strat
 
 @pytest.mark.parametrize("others", [{}, {"1m": weft.tumbling(60 * S)}], ids=["one", "two"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_names_of_any_kind(
-    spark: SparkSession, strategy: str, others: dict[str, weft.Window]
-) -> None:
+def test_names_of_any_kind(spark: SparkSession, strategy: str, others: dict[str, Window]) -> None:
     table = readings().rename_columns(["event time", "k", "the value"])
     label = 'it\'s "odd" \\ {label}'
     result = weft.aggregate(

@@ -56,7 +56,7 @@ def _inputs(setup: Setup, seed: int, events: int) -> Inputs:
         "lows",
         source="readings",
         time="ts",
-        keys=["number"],
+        keys=["device"],
         windows={str(window): window for window in setup.windows(seed)},
         aggs={"lo": agg.min("temp")},
     )
