@@ -6,6 +6,8 @@ modulus) travel as plain arguments. In every method `a` is older than `b`, and o
 `inverse(a, b)` removes `b`, the oldest part, from `a`. `extend` and `between` are combine and
 inverse for prefixes that grow as long as the stream: prefixes of an integer sum have 128 bits, so
 that a stream may pass what fits in 64 as long as each window does not.
+
+`beats(a, b)`, where there is it, may tell cheaply that combine keeps `a`; an identity never beats.
 """
 
 # ruff: noqa: D102 - the contract of each method is stated once, above
@@ -115,6 +117,9 @@ class MaxFloat64(NamedTuple):
     def combine(op, a: float, b: float) -> float:
         return b if b >= a or b != b else a
 
+    def beats(op, a: float, b: float) -> bool:
+        return b < a
+
     def same(op, a: float, b: float) -> bool:
         return a == b or (a != a and b != b)
 
@@ -126,6 +131,9 @@ class MinFloat64(NamedTuple):
 
     def combine(op, a: float, b: float) -> float:
         return b if b <= a or a != a else a
+
+    def beats(op, a: float, b: float) -> bool:
+        return b > a
 
     def same(op, a: float, b: float) -> bool:
         return a == b or (a != a and b != b)
@@ -139,6 +147,9 @@ class MaxInt64(NamedTuple):
     def combine(op, a: int, b: int) -> int:
         return b if b >= a else a
 
+    def beats(op, a: int, b: int) -> bool:
+        return b < a
+
     def same(op, a: int, b: int) -> bool:
         return a == b
 
@@ -150,6 +161,9 @@ class MinInt64(NamedTuple):
 
     def combine(op, a: int, b: int) -> int:
         return b if b <= a else a
+
+    def beats(op, a: int, b: int) -> bool:
+        return b > a
 
     def same(op, a: int, b: int) -> bool:
         return a == b
@@ -297,5 +311,5 @@ def _compile_method(name: str) -> None:
         overload_method(kind, name, **options)(find)
 
 
-for _name in ("combine", "inverse", "extend", "between", "same"):
+for _name in ("combine", "inverse", "extend", "between", "same", "beats"):
     _compile_method(_name)

@@ -71,6 +71,8 @@ class Operation:
 
     def _column(self, values: Any, dtype: str) -> npt.NDArray[Any]:
         given = np.asarray(values)
+        if given.dtype == dtype and given.flags.c_contiguous:
+            return given
         if given.size and not np.can_cast(given.dtype, dtype, "same_kind"):
             raise DataError(
                 f"{self.name} cannot take {given.dtype} values: they do not fit {dtype}",

@@ -1,6 +1,7 @@
 """The one entry for aggregates of index ranges: the technique follows from laws and from order.
 
 ranges                 operation                technique              combines
+few values in all      selective                one by one             1 a value and answer
 any                    invertible, integer sum  prefix sums            1 a value, 1 an answer
 both bounds only grow  every other              sliding ranges         2 a value, 1 an answer
 any                    float sum                re-based sums          2 a value, 3 an answer
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from weft.errors import DataError, InternalError
 from weft.kernels import algebra
-from weft.kernels.columns import Columns, length
+from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compensated import COMPENSATED_SUM, CompensatedSum, rounded
 from weft.kernels.disjoint_sparse_table import DisjointSparseTable
 from weft.kernels.parallel import unlocked
@@ -30,8 +31,14 @@ if TYPE_CHECKING:
 
 Int64s = npt.NDArray[np.int64]
 RangeTechnique = Literal[
-    "prefix_sums", "sliding_ranges", "rebased_sums", "sparse_table", "disjoint_sparse_table"
+    "one_by_one",
+    "prefix_sums",
+    "sliding_ranges",
+    "rebased_sums",
+    "sparse_table",
+    "disjoint_sparse_table",
 ]
+FEW_VALUES = 1 << 12  # combined before a table could be set up
 
 
 def aggregate_ranges(values: Any, starts: Int64s, ends: Int64s, operation: Operation) -> Columns:
@@ -74,40 +81,46 @@ class Survey(NamedTuple):
     last: int
     longest: int
     sliding: bool
+    values: int  # of all ranges together
 
 
 def survey(starts: Int64s, ends: Int64s) -> Survey:
     """Look at every range once; empty ones count for the order alone.
 
     >>> survey(np.array([0, 1]), np.array([5, 4]))
-    Survey(first=0, last=5, longest=5, sliding=False)
+    Survey(first=0, last=5, longest=5, sliding=False, values=8)
     """
-    first, last, longest, sliding = _survey(starts, ends)
-    return Survey(int(first), int(last), int(longest), bool(sliding))
+    return Survey(*_survey(starts, ends))
 
 
 @unlocked
-def _survey(starts: Int64s, ends: Int64s) -> tuple[np.int64, np.int64, np.int64, bool]:
+def _survey(starts: Int64s, ends: Int64s) -> tuple[int, int, int, bool, int]:
     first, last, longest, sliding = np.int64(2**62), np.int64(0), np.int64(0), True
+    values = np.int64(0)
     for i in range(starts.size):
         if starts[i] < ends[i]:
             first, last = min(first, starts[i]), max(last, ends[i])
             longest = max(longest, ends[i] - starts[i])
+            values += ends[i] - starts[i]
         if i and (starts[i] < starts[i - 1] or ends[i] < ends[i - 1]):
             sliding = False
-    return first, last, longest, sliding
+    return int(first), int(last), int(longest), sliding, int(values)
 
 
 def choose(ranges: Survey, operation: Operation) -> RangeTechnique:
     """Name the technique that these ranges and this operation's laws call for.
 
     >>> from weft.kernels.operations import COUNT, MIN_INT64, MOMENTS
-    >>> sliding, jumping = Survey(0, 9, 5, sliding=True), Survey(0, 9, 5, sliding=False)
+    >>> sliding, jumping = (Survey(0, 9999, 5, sliding=s, values=9999) for s in (True, False))
     >>> choose(jumping, COUNT), choose(sliding, MOMENTS)
     ('prefix_sums', 'sliding_ranges')
     >>> choose(jumping, MIN_INT64), choose(jumping, MOMENTS)
     ('sparse_table', 'disjoint_sparse_table')
+    >>> choose(jumping._replace(values=20), MIN_INT64)
+    'one_by_one'
     """
+    if operation.laws.selective and ranges.values <= FEW_VALUES:
+        return "one_by_one"
     if operation.laws.invertible:
         return "prefix_sums"
     if ranges.sliding:
@@ -121,6 +134,10 @@ def _run(
     ranges: Survey, columns: Columns, starts: Int64s, ends: Int64s, operation: Operation
 ) -> Columns:
     match choose(ranges, operation):
+        case "one_by_one":
+            out = operation.columns(starts.size)
+            _one_by_one(operation.algebra, columns, starts, ends, out)
+            return out
         case "prefix_sums" if isinstance(operation.algebra, algebra.SumInt64):
             return IntegerSums.of(columns).query(starts, ends)
         case "prefix_sums":
@@ -134,3 +151,12 @@ def _run(
             return SparseTable.of(columns, operation).query(starts, ends)
         case "disjoint_sparse_table":
             return DisjointSparseTable.of(columns, operation).query(starts, ends)
+
+
+@unlocked
+def _one_by_one(op: Any, columns: Columns, starts: Int64s, ends: Int64s, out: Columns) -> None:
+    for i in range(starts.size):
+        total = load(out, i)
+        for row in range(starts[i], ends[i]):
+            total = op.combine(total, load(columns, row))
+        store(out, i, total)

@@ -124,3 +124,42 @@ def test_a_session_restored_at_any_cut_goes_on_with_the_same_rows(
         rows.take(session.push("events", batch))
     rows.take(LocalSession.restore(session.snapshot()).finish())
     rows.check(weft.run(workload, {"events": table}, engine="reference"))
+
+
+@RELAXED
+@given(
+    drawn=st.lists(
+        st.tuples(
+            st.integers(0, 60),
+            st.sampled_from([3, 4, 9, -2, None]),
+            st.one_of(st.none(), st.floats(width=16)),
+        ),
+        max_size=40,
+    ),
+    size=st.integers(1, 12),
+)
+def test_keys_that_are_known_or_new_or_null_meet_in_the_same_windows(drawn: Any, size: int) -> None:
+    query = weft.Query(
+        "extremes",
+        source="events",
+        time="ts",
+        keys=["k"],
+        windows={"ü20": weft.tumbling(20), "10": weft.tumbling(10), "15/5": weft.hopping(15, 5)},
+        aggs={"least": weft.agg.min("v"), "most": weft.agg.max("v")},
+    )
+    workload = weft.Workload([query])
+    columns = [*zip(*sorted(drawn, key=lambda event: event[0]), strict=True)] or [(), (), ()]
+    types = (pa.int64(), pa.int32(), pa.float64())
+    arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
+    table = pa.table(dict(zip(("ts", "k", "v"), arrays, strict=True)))
+    session, rows = LocalSession(workload), Gathered(workload)
+    labels = [label for label, _ in query.windows]
+    for found in (*(session.push("events", b) for b in batches(table, size)), session.finish()):
+        rows.take(found)
+        if found.num_columns:
+            ends, starts = (found[name].cast(pa.int64()) for name in ("window_end", "window_start"))
+            places = [labels.index(str(label)) for label in found["window"].to_pylist()]
+            keys = [(k is not None, k or 0) for k in found["k"].to_pylist()]
+            order = [*zip(ends.to_pylist(), places, starts.to_pylist(), keys, strict=True)]
+            assert order == sorted(order)
+    rows.check(weft.run(workload, {"events": table}, engine="reference"))

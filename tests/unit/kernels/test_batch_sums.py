@@ -25,7 +25,7 @@ from weft.kernels.operations import (
     SUM_INT64,
 )
 from weft.kernels.prefix_sums import BLOCK, IntegerSums, InvertiblePrefixes, RebasedSums
-from weft.kernels.ranges import aggregate_ranges, choose, survey
+from weft.kernels.ranges import FEW_VALUES, aggregate_ranges, choose, survey
 
 ROWS = 3_000 if numba.config.DISABLE_JIT else 300_000
 
@@ -136,8 +136,13 @@ def test_moments_of_ranges_match_numpy():
 
 
 def test_the_technique_follows_from_laws_and_order():
-    sliding = survey(np.array([0, 1]), np.array([2, 3]))
-    jumping = survey(np.array([1, 0]), np.array([2, 3]))
+    far = FEW_VALUES + 2
+    few, many = survey(np.array([1, 0]), np.array([2, 3])), survey(np.array([0]), np.array([far]))
+    assert choose(few, MIN_INT64) == "one_by_one"
+    assert choose(few, COUNT) == "prefix_sums"
+    assert choose(many, MIN_INT64) == "sliding_ranges"
+    sliding = survey(np.array([0, 1]), np.array([2, far]))
+    jumping = survey(np.array([1, 0]), np.array([2, far]))
     assert choose(sliding, SUM_INT64) == choose(jumping, BIT_XOR) == "prefix_sums"
     assert choose(sliding, MAX_INT64) == choose(sliding, COMPENSATED_SUM) == "sliding_ranges"
     assert choose(jumping, COMPENSATED_SUM) == "rebased_sums"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from weft.engines.local.closing import Shapes, shapes_of
 from weft.plan import Roll, Slice
 from weft.window import PeriodicWindow
 
@@ -19,7 +20,7 @@ class SameSlices(NamedTuple):
 
     emits: tuple[Emit, ...]
     places: Int64s  # of the windows in their query
-    windows: tuple[PeriodicWindow, ...]
+    shapes: Shapes
     ranges_us: Int64s
     roll: Roll  # of the first
 
@@ -53,6 +54,7 @@ def arrange(emits: tuple[Emit, ...]) -> Arrangement:
     groups = []
     for group in together.values():
         emits_of, places_of, rolls, windows = zip(*group, strict=True)
-        ranges_us = np.array([window.range_us for window in windows])
-        groups.append(SameSlices(emits_of, np.array(places_of), windows, ranges_us, rolls[0]))
+        shapes = shapes_of(windows)
+        ranges_us = shapes.sizes_us[:, 0]
+        groups.append(SameSlices(emits_of, np.array(places_of), shapes, ranges_us, rolls[0]))
     return Arrangement(emits, tuple(alone), tuple(groups))

@@ -7,7 +7,7 @@ combining but asking window by window.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,29 +49,43 @@ def closing_instances(
     >>> found.windows.tolist(), found.starts_us.tolist(), found.ends.tolist()
     ([0, 1], [0, 2], [2, 2])
     """
-    shapes, tumbling = shapes_of(tuple(windows))
+    return closing_by_shape(shapes_of(tuple(windows)), flow, from_us, to_us)
+
+
+class Shapes(NamedTuple):
+    """Range, slide and offset of each window, and whether no two instances of any overlap."""
+
+    sizes_us: Int64s
+    tumbling: bool
+
+
+def closing_by_shape(
+    shapes: Shapes, flow: Flow, from_us: int | None, to_us: int | None
+) -> Instances:
+    """Do as `closing_instances`, for a caller who asks for the same windows again and again."""
+    sizes, tumbling = shapes
     bounds = (-_FAR if from_us is None else from_us, _FAR if to_us is None else to_us)
     if tumbling:
-        most = len(flow) * len(windows)  # a slice is in one instance of each window
+        most = len(flow) * len(sizes)  # a slice is in one instance of each window
     else:
         nothing = [np.empty(0, np.int64) for _ in range(4)]
-        most = _find(flow.keys, flow.starts_us, shapes, *bounds, *nothing)
+        most = _find(flow.keys, flow.starts_us, sizes, *bounds, *nothing)
     found = [np.empty(most, np.int64) for _ in range(4)]
-    count = _find(flow.keys, flow.starts_us, shapes, *bounds, *found)
+    count = _find(flow.keys, flow.starts_us, sizes, *bounds, *found)
     return Instances([column[:count] for column in found])
 
 
 @lru_cache(maxsize=1 << 10)
-def shapes_of(windows: tuple[PeriodicWindow, ...]) -> tuple[Int64s, bool]:
-    """Return range, slide and offset of each window, and whether no two instances overlap.
+def shapes_of(windows: tuple[PeriodicWindow, ...]) -> Shapes:
+    """Read the shapes of windows.
 
     >>> from weft.window import PeriodicWindow
     >>> shapes_of((PeriodicWindow(4, 2),))
-    (array([[4, 2, 0]]), False)
+    Shapes(sizes_us=array([[4, 2, 0]]), tumbling=False)
     """
     shapes = np.array([(w.range_us, w.slide_us, w.offset_us) for w in windows], np.int64)
     shapes.flags.writeable = False
-    return shapes, bool(np.all(shapes[:, 0] <= shapes[:, 1]))
+    return Shapes(shapes, bool(np.all(shapes[:, 0] <= shapes[:, 1])))
 
 
 @unlocked

@@ -8,13 +8,14 @@ when their partials are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weft.engines.local.arrow import Array, pc, recast
+from weft.engines.local.arrow import Array, of_numbers, pc, recast
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of, validity
 from weft.kernels.grouping import Column
@@ -67,6 +68,8 @@ class Direct:
         missing = None if valid is None else ~valid
         if pa.types.is_boolean(self.type):
             return pa.array(numbers != 0, pa.bool_(), mask=missing)
+        if missing is None and pa.types.is_float64(self.type):
+            return of_numbers(numbers, self.type)
         if pa.types.is_floating(self.type):
             return recast(pa.array(numbers, pa.float64(), mask=missing), self.type)
         whole: Array = pa.array(numbers, pa.int64(), mask=missing)
@@ -116,9 +119,15 @@ def _wide(type: pa.DataType) -> pa.DataType:
     return pa.int32() if type.bit_width == 32 else pa.int64()
 
 
+@lru_cache(maxsize=1 << 8)
+def _direct(type: pa.DataType) -> Direct:
+    """Return the one coding of a type, so that batches are seen at once to have the same."""
+    return Direct(type)
+
+
 def direct_column(array: Array) -> tuple[Column, Direct]:
     """View an array of a direct type as numbers."""
-    coding = Direct(array.type)
+    coding = _direct(array.type)
     if pa.types.is_temporal(array.type):
         array = array.view(_wide(array.type))
     return column_of(array), coding

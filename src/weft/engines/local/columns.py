@@ -8,6 +8,7 @@ taken is not evaluated, so it cannot fail.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,9 +43,10 @@ def evaluate(text: str, frame: Frame) -> Array:
     >>> evaluate("CASE WHEN b > 0 THEN a / b END", frame).to_pylist()
     [2.0, None, 0.5]
     """
+    name = _column_named(text)
+    if name is not None and name in frame.columns:
+        return frame.columns[name]
     node = tree(text)
-    if isinstance(node, exp.Column) and node.name in frame.columns:
-        return frame.columns[node.name]
     wanted = expression_type(text, frame.schema)
     try:
         found = _full(_value(node, frame), frame.rows)
@@ -56,6 +58,12 @@ def evaluate(text: str, frame: Frame) -> Array:
             hint="cast to double, or filter such events out with where=",
         ) from None
     return _typed(found, wanted)
+
+
+@lru_cache(maxsize=1 << 12)
+def _column_named(text: str) -> str | None:
+    node = tree(text)
+    return node.name if isinstance(node, exp.Column) else None
 
 
 def _typed(array: Array, wanted: pa.DataType) -> Array:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.local.closing import closing_instances
+from weft.engines.local.closing import closing_by_shape
 from weft.engines.local.flows import Flow, combines_of
 from weft.engines.local.lateness import closes_between
 from weft.engines.local.lowering import lower
-from weft.engines.local.results import Closed
+from weft.engines.local.results import Closed, result_order
 from weft.engines.local.scope import Timed, TimedPlan
 from weft.errors import InternalError
 from weft.plan import Emit, Node, Roll
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weft.engines.local.arrow import Array
     from weft.engines.local.delimited import Rolls
     from weft.engines.local.held import Held
+    from weft.engines.local.keys import KeyCodes
     from weft.window import Window
 
 Emitted = tuple[str, str]  # query and label
@@ -47,6 +48,7 @@ class Closing:
     delimited: Mapping[Rolls, Flow]
     from_us: int | None
     to_us: int | None
+    codes: KeyCodes
     complete_from_us: Mapping[Emitted, int] = field(default_factory=dict)
     made: dict[Node, Flow] = field(default_factory=dict)
 
@@ -70,21 +72,30 @@ class Closing:
 
     def _together(self, group: SameSlices, types: tuple[pa.DataType, ...]) -> Closed | None:
         flow = self.plan.flow(group.roll.feeder, self.kept, self.made)
-        found = closing_instances(group.windows, flow, self.from_us, self.to_us)
+        found = closing_by_shape(group.shapes, flow, self.from_us, self.to_us)
         if self.complete_from_us:
             least = [self.complete_from_us.get((e.query, e.label), _EVER) for e in group.emits]
             found = found.take(found.starts_us >= np.array(least)[found.windows])
         if not found.starts.size:
             return None
-        partials = {
-            p: flow.partials[p].over_ranges(found.starts, found.ends) for p in group.roll.partials
-        }
         self.plan.combines += combines_of(found.starts, found.ends)
+        keys, places = flow.keys[found.starts], group.places[found.windows]
         ends_us = found.starts_us + group.ranges_us[found.windows]
+        # Ranges are put in order rather than results: numbers are, and results may be texts.
+        order = result_order(ends_us, places, found.starts_us, self.codes.ranks()[keys])
+        starts, ends = found.starts[order], found.ends[order]
+        partials = {p: flow.partials[p].over_ranges(starts, ends) for p in group.roll.partials}
         emit = group.emits[0]
         values = lowered(emit.outputs, partials, types)
-        keys, places = flow.keys[found.starts], group.places[found.windows]
-        return Closed(emit.query, places, keys, found.starts_us, ends_us, values)
+        return Closed(
+            emit.query,
+            places[order],
+            keys[order],
+            found.starts_us[order],
+            ends_us[order],
+            values,
+            ordered=True,
+        )
 
     def _alone(self, emit: Emit, place: int, types: tuple[pa.DataType, ...]) -> Closed | None:
         roll = emit.inputs[0]

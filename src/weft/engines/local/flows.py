@@ -15,19 +15,26 @@ import numpy.typing as npt
 from weft.engines.local.bags import Bags
 from weft.engines.local.held import Held, concat
 from weft.engines.local.lifting import lift
+from weft.kernels.edges import PeriodTable
 from weft.kernels.grouping import Extents, Request, slice_events
 from weft.kernels.grouping_dense import extent
+from weft.kernels.grouping_known import fold_known
 from weft.kernels.parallel import unlocked
+from weft.kernels.partials import Partials, operation_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from weft.aggregates import Partial
-    from weft.engines.local.events import Events
+    from weft.engines.local.events import Events, Timed
+    from weft.kernels.grouping_known import Folded, KnownKeys
     from weft.kernels.partials import Int64s
     from weft.kernels.slicing import Slices
 
 Keyed = npt.NDArray[np.integer]
+_IN_ONE_PASS = ("min", "max", "bool_and", "bool_or")
+_NAMES = {"f": "float64", "i": "int64"}
+_MOST_IN_ONE_PASS = 2  # partials, each with a pass of its own; for more, numbering groups pays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +163,33 @@ def slice_batch(events: Events, slices: Slices, partials: Sequence[Partial], thr
             assert ends is not None
             found[partial] = one.rows.take(order).over_ranges(starts, ends).settled()
     return Flow(batch.keys, slices.bounds(batch.ordinals)[0], None, found)
+
+
+def slice_known(
+    timed: Timed, keys: KnownKeys, slices: Slices, partials: Sequence[Partial]
+) -> Flow | None:
+    """Do as `slice_batch` in one pass over events whose keys have codes; None where it cannot."""
+    if (
+        len(partials) > _MOST_IN_ONE_PASS
+        or any(partial.kind not in _IN_ONE_PASS for partial in partials)
+        or not isinstance(slices, PeriodTable)
+        or slices.width_us is None
+    ):
+        return None
+    found: dict[Partial, Held] = {}
+    rows: Folded | None = None
+    for partial in partials:
+        lifted = lift(partial, tuple(map(timed.argument, partial.args)), timed.times_us)
+        (request,) = lifted.requests
+        column = request.counted
+        if column is None or column.valid is not None:
+            return None
+        operation = operation_of(request.kind, _NAMES[column.values.dtype.kind])
+        rows = fold_known(keys, timed.times_us, timed.extent_us, slices, column, operation)
+        if rows is None:
+            return None
+        found[partial] = lifted.finish((Partials(request.kind, operation, rows.totals),))
+    return None if rows is None else Flow(rows.keys, rows.starts_us, None, found)
 
 
 def _grouped(events: Events, slices: Slices) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:

@@ -29,12 +29,12 @@ class Frame:
         >>> Frame.of(pa.table({"a": [1, 2]}), ["a"]).rows
         2
         """
-        known = set(table.column_names)
+        schema = table.schema
         for name in names:
-            if name not in known:
+            if schema.get_field_index(name) < 0 and name not in schema.names:
                 raise DataError(
                     f"the events have no column {name!r}",
-                    hint=f"the columns are {', '.join(table.column_names)}",
+                    hint=f"the columns are {', '.join(schema.names)}",
                 )
         return cls({name: plain(table.column(name)) for name in names}, table.num_rows)
 

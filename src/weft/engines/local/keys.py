@@ -6,18 +6,20 @@ bytes where events held a text. `ranks` orders codes as their keys, for results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weft.engines.local.arrow import Array, pc
+from weft.engines.local.arrow import Array, of_numbers, pc
 from weft.engines.local.coding import canonical_floats, sortable
+from weft.engines.local.copying import copied
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of
 from weft.kernels.grouping_dense import extent
+from weft.kernels.grouping_known import KnownKeys
 from weft.kernels.parallel import unlocked
 
 if TYPE_CHECKING:
@@ -50,6 +52,15 @@ def _look_up_known(values: npt.NDArray[np.integer], least: int, table: Codes, ou
             return False
         out[i] = table[place]
     return True
+
+
+def _integers(array: Array) -> npt.NDArray[np.integer] | None:
+    """View integers that fit 64 signed bits, of which there are some and none is NULL."""
+    type = array.type
+    if not pa.types.is_integer(type) or pa.types.is_uint64(type) or array.null_count:
+        return None
+    values: npt.NDArray[np.integer] = array.to_numpy(zero_copy_only=True)
+    return values if values.size else None
 
 
 @dataclass(slots=True)
@@ -91,13 +102,24 @@ class ColumnCodes:
         codes: Codes = places[indices]
         return codes
 
+    def known(self, array: Array) -> KnownKeys | None:
+        """Return integers with the table of codes, to be looked up later; they may be new yet.
+
+        >>> codes = ColumnCodes()
+        >>> _ = codes.encode(pa.array([7, 9]))
+        >>> codes.known(pa.array([9])).table.tolist(), codes.known(pa.array([None, 9]))
+        ([0, -1, 1], None)
+        """
+        values = _integers(array)
+        if values is None or self._near is None or self.values is None:
+            return None
+        return KnownKeys(values, *self._near, len(self.values))
+
     def _near_integers(self, array: Array) -> Codes | None:
         """Encode integers that lie close together by position, much faster than by hashing."""
-        if not pa.types.is_integer(array.type) or array.null_count or not len(array):
+        values = _integers(array)
+        if values is None:
             return None
-        if pa.types.is_uint64(array.type):
-            return None
-        values = array.to_numpy(zero_copy_only=True)
         out = np.empty(values.size, np.int32)
         # From the second batch on there is seldom anything new.
         if self._near is not None and _look_up_known(values, *self._near, out):
@@ -163,7 +185,7 @@ class ColumnCodes:
         """Return the values of codes."""
         assert self.values is not None
         if pa.types.is_integer(self.values.type) and not self.values.null_count:
-            return pa.array(self.values.to_numpy()[codes])
+            return of_numbers(self.values.to_numpy()[codes], self.values.type)
         return self.values.take(pa.array(codes))
 
     def ranks(self) -> Int64s:
@@ -197,8 +219,13 @@ class KeyCodes:
 
     def saved(self) -> KeyCodes:
         """Return the codes as they are now, to go back to; arrays are shared, never changed."""
-        columns, pairs = ([replace(one) for one in many] for many in (self.columns, self.pairs))
-        return replace(self, columns=columns, pairs=pairs)
+        kept = copied(self)
+        kept.columns, kept.pairs = [*map(copied, self.columns)], [*map(copied, self.pairs)]
+        return kept
+
+    def known(self, arrays: Sequence[Array]) -> KnownKeys | None:
+        """Return keys that one pass over the events can look up; None where they are others."""
+        return self.columns[0].known(arrays[0]) if self.width == 1 else None
 
     def encode(self, arrays: Sequence[Array], rows: int) -> Codes:
         """Return the code of each row's key; without keys all rows have the code 0.

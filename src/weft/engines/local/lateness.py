@@ -6,8 +6,7 @@ it counts nowhere, because an instance that was emitted never changes.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from weft.kernels.parallel import unlocked
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from weft.engines.local.calendar import CalendarTable
     from weft.kernels.partials import Bools, Int64s
@@ -37,22 +36,36 @@ def closed_for(
     return _first_ends(window, calendar, times_us) <= watermark_us
 
 
+class Readers(NamedTuple):
+    """Windows that read the same slices, sorted out once for all the times they are asked about."""
+
+    periodic: Int64s | None  # their shapes
+    others: tuple[Window, ...]
+
+    @classmethod
+    def of(cls, windows: Iterable[Window]) -> Readers:
+        """Tell periodic windows from others."""
+        known = tuple(windows)
+        periodic = tuple(window for window in known if isinstance(window, PeriodicWindow))
+        others = tuple(window for window in known if not isinstance(window, PeriodicWindow))
+        return cls(shapes_of(periodic).sizes_us if periodic else None, others)
+
+
 def oldest_open(
-    windows: tuple[Window, ...], calendars: Mapping[CalendarWindow, CalendarTable], us: int
+    readers: Readers, calendars: Mapping[CalendarWindow, CalendarTable], us: int
 ) -> int:
     """Return the start of the oldest instance of any of these windows that is open at a time.
 
     Slices before it can be forgotten.
 
-    >>> oldest_open((PeriodicWindow(4, 2), PeriodicWindow(9, 9)), {}, 10)
+    >>> oldest_open(Readers.of([PeriodicWindow(4, 2), PeriodicWindow(9, 9)]), {}, 10)
     8
-    >>> oldest_open((CumulatingWindow(6, 2),), {}, 10)
+    >>> oldest_open(Readers.of([CumulatingWindow(6, 2)]), {}, 10)
     6
     """
-    periodic, others = _by_kind(windows)
-    oldest = [_oldest_aligned(window, calendars, us) for window in others]
-    if periodic:
-        oldest.append(_oldest(shapes_of(periodic)[0], us))
+    oldest = [_oldest_aligned(window, calendars, us) for window in readers.others]
+    if readers.periodic is not None:
+        oldest.append(_oldest(readers.periodic, us))
     return min(oldest)
 
 
@@ -75,14 +88,6 @@ def _oldest(shapes: Int64s, us: int) -> int:
         size, slide, offset = shapes[i]
         oldest = min(oldest, offset + ((us - offset - size) // slide + 1) * slide)
     return int(oldest)
-
-
-@lru_cache(maxsize=1 << 10)
-def _by_kind(
-    windows: tuple[Window, ...],
-) -> tuple[tuple[PeriodicWindow, ...], tuple[Window, ...]]:
-    periodic = tuple(window for window in windows if isinstance(window, PeriodicWindow))
-    return periodic, tuple(w for w in windows if not isinstance(w, PeriodicWindow))
 
 
 def first_start(window: Window, calendar: CalendarTable | None, from_us: int) -> int:

@@ -8,7 +8,6 @@ and `restored` makes the operator again from all chunks.
 
 from __future__ import annotations
 
-import copy
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.engines.local.chunks import name_of_base, name_of_window
+from weft.engines.local.copying import copied
 from weft.engines.local.delimited import Delimited, Member, Rolls, stores_of
 from weft.engines.local.emitting import Closing, Emitted, Types
 from weft.engines.local.events import Timed, events_of
-from weft.engines.local.flows import Flow, compacted, merged, slice_batch
+from weft.engines.local.flows import Flow, compacted, merged, slice_batch, slice_known
 from weft.engines.local.journal import Journal, StateChanges
 from weft.engines.local.keys import KeyCodes
 from weft.engines.local.lateness import closed_for, closes_between, oldest_open
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 THREADS = min(os.cpu_count() or 1, 4)
 ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has started
+MOST_IN_ONE_PASS = THREADS * ROWS_PER_THREAD  # events; more are worth several threads
 
 
 @dataclass(slots=True)
@@ -157,28 +158,45 @@ class ScopeOperator:
         if late is not None:
             dropped, timed = int(late.sum()), timed.filter(~late)
         if timed.times_us.size:
-            events = events_of(timed, self.keys, self.codes)
-            threads = max(1, min(THREADS, len(events) // ROWS_PER_THREAD))
-            sliced = {
-                node: slice_batch(events, base.slices, tuple(base.partials), threads)
-                for node, base in self.plan.bases.items()
-            }
-            rows = [store.rows_of(events) for store in self.delimited]
+            sliced, rows = self._sliced_known(timed), []
+            if sliced is None:
+                events = events_of(timed, self.keys, self.codes)
+                threads = max(1, min(THREADS, len(events) // ROWS_PER_THREAD))
+                sliced = {
+                    node: slice_batch(events, base.slices, tuple(base.partials), threads)
+                    for node, base in self.plan.bases.items()
+                }
+                rows = [store.rows_of(events) for store in self.delimited]
             for node, flow in sliced.items():
                 self.runs.setdefault(node, []).append(flow)
                 if self.journal is not None:
                     self.journal.touch(node, flow.starts_us)
             for store, part in zip(self.delimited, rows, strict=True):
                 store.waiting.append(part)
-            self.events += len(events)
+            self.events += timed.times_us.size
         self.late += dropped
+
+    def _sliced_known(self, timed: Timed) -> dict[Node, Flow] | None:
+        """Slice a batch in one pass over the events, if all of its keys came before."""
+        if self.delimited or timed.times_us.size > MOST_IN_ONE_PASS:
+            return None
+        keys = self.codes.known([timed.argument(expression) for _, expression in self.keys])
+        if keys is None:
+            return None
+        found: dict[Node, Flow] = {}
+        for node, base in self.plan.bases.items():
+            flow = slice_known(timed, keys, base.slices, tuple(base.partials))
+            if flow is None:
+                return None
+            found[node] = flow
+        return found
 
     def saved(self) -> ScopeOperator:
         """Return the operator as it is now, to go back to; columns are shared, never changed."""
-        kept = copy.copy(self)
+        kept = copied(self)
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
         kept.delimited = [store.saved() for store in self.delimited]
-        kept.plan, kept.since_us = copy.copy(self.plan), dict(self.since_us)
+        kept.plan, kept.since_us = copied(self.plan), dict(self.since_us)
         kept.codes = self.codes.saved()
         kept.journal = None if self.journal is None else self.journal.saved()
         return kept
@@ -215,7 +233,9 @@ class ScopeOperator:
         }
         kept = {node: merged(runs) for node, runs in self.runs.items()}
         self.runs = {node: [flow] for node, flow in kept.items()}
-        closing = Closing(self.plan, kept, delimited, from_us, to_us, self.complete_from_us)
+        closing = Closing(
+            self.plan, kept, delimited, from_us, to_us, self.codes, self.complete_from_us
+        )
         out = closing.closed(self.emits, types)
         self.watermark_us = to_us
         self._forget(to_us)
@@ -234,7 +254,7 @@ class ScopeOperator:
         for node, base in self.plan.bases.items():
             if node not in self.runs:
                 continue
-            oldest = oldest_open(tuple(base.windows), self.plan.calendars, watermark_us)
+            oldest = oldest_open(base.readers, self.plan.calendars, watermark_us)
             (flow,) = self.runs[node]
             self.since_us[node] = max(self.since_us.get(node, oldest), oldest)
             needed = flow.starts_us >= oldest

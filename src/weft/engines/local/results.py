@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weft.engines.local.arrow import buffer, from_buffers, of_numbers
 from weft.engines.local.lowering import typed
 from weft.kernels.parallel import unlocked
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from weft.kernels.partials import Int64s
 
 MOST_BUCKETS = 4  # for each row
+FEW_ROWS = 1 << 14
 
 
 class Closed(NamedTuple):
@@ -31,6 +33,7 @@ class Closed(NamedTuple):
     starts_us: Int64s
     ends_us: Int64s
     values: tuple[Array, ...]
+    ordered: bool = False  # whether the rows are as `result_order` has them
 
 
 def result_table(
@@ -46,18 +49,26 @@ def result_table(
     codes, places, starts_us, ends_us = (
         _concatenated([one[at] for one in closed]) for at in (2, 1, 3, 4)
     )
-    order = result_order(ends_us, places, starts_us, keys.ranks()[codes])
-    rows = pa.array(order)
-    columns: list[Any] = [
-        *keys.decode(codes[order]),
-        _texts(tuple(labels)).take(pa.array(places[order])),
-        pa.array(starts_us[order]),
-        pa.array(ends_us[order]),
+    values = [
+        _concatenated_arrays([one.values[at] for one in closed])
+        for at in range(len(closed[0].values))
     ]
-    for at in range(len(closed[0].values)):
-        parts = _alike([one.values[at] for one in closed])
-        columns.append((parts[0] if len(parts) == 1 else pa.concat_arrays(parts)).take(rows))
-    types = schema.types
+    if len(closed) > 1 or not closed[0].ordered:
+        order = result_order(ends_us, places, starts_us, keys.ranks()[codes])
+        codes, places, starts_us, ends_us = (
+            column[order] for column in (codes, places, starts_us, ends_us)
+        )
+        rows = pa.array(order)
+        values = [column.take(rows) for column in values]
+    types, decoded = schema.types, keys.decode(codes)
+    start_type, end_type = types[len(decoded) + 1 : len(decoded) + 3]  # both in microseconds
+    columns: list[Any] = [
+        *decoded,
+        _labelled(tuple(labels), places),
+        of_numbers(starts_us, start_type),
+        of_numbers(ends_us, end_type),
+        *values,
+    ]
     arrays = [typed(array, type) for array, type in zip(columns, types, strict=True)]
     if any(array.type != type for array, type in zip(arrays, types, strict=True)):
         fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
@@ -65,13 +76,52 @@ def result_table(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def _labelled(labels: tuple[str, ...], places: Int64s) -> Array:
+    """Spell out the window of each row; of few rows without Arrow, whose calls take longer."""
+    texts, longest, starts, letters = _texts(labels)
+    if places.size > FEW_ROWS:
+        return texts.take(pa.array(places))
+    ends = np.empty(places.size + 1, np.int32)
+    spelled = np.empty(longest * places.size, np.uint8)
+    size = _spell(places, starts, letters, ends, spelled)
+    buffers = [None, buffer(ends), buffer(spelled[:size])]
+    return from_buffers(pa.string(), places.size, buffers)
+
+
 @lru_cache(maxsize=1 << 8)
-def _texts(labels: tuple[str, ...]) -> Array:
-    return pa.array(labels, pa.string())
+def _texts(labels: tuple[str, ...]) -> tuple[Array, int, Int64s, npt.NDArray[np.uint8]]:
+    """Return labels as an array, and as letters: the most of one, where each begins, and all."""
+    spelled = [label.encode() for label in labels]
+    sizes = [*map(len, spelled)]
+    letters = np.frombuffer(b"".join(spelled), np.uint8)
+    return pa.array(labels, pa.string()), max(sizes), np.cumsum([0, *sizes]), letters
+
+
+@unlocked
+def _spell(
+    places: Int64s,
+    starts: Int64s,
+    letters: npt.NDArray[np.uint8],
+    ends: npt.NDArray[np.int32],
+    out: npt.NDArray[np.uint8],
+) -> int:
+    size = 0
+    ends[0] = 0
+    for i in range(places.size):
+        for at in range(starts[places[i]], starts[places[i] + 1]):
+            out[size] = letters[at]
+            size += 1
+        ends[i + 1] = size
+    return size
 
 
 def _concatenated(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _concatenated_arrays(parts: list[Array]) -> Array:
+    alike = parts if len(parts) == 1 else _alike(parts)
+    return alike[0] if len(alike) == 1 else pa.concat_arrays(alike)
 
 
 def _alike(parts: list[Array]) -> list[Array]:
@@ -96,22 +146,9 @@ def result_order(ends_us: Int64s, places: Int64s, starts_us: Int64s, ranks: Int6
     >>> result_order(a, b, a - 2, np.array([1, 0, 1])).tolist()
     [2, 1, 0]
     """
-    if not ends_us.size:
-        return np.empty(0, np.int64)
-    # Of equal ends the longer instance starts first. A periodic window has but one length, which
-    # is left out: only what an instance is shorter than the longest of its window counts.
-    windows = int(places.max()) + 1
-    longest = np.zeros(windows, np.int64)
-    first, last, grain, shortest = _survey(ends_us, places, starts_us, longest)
-    counts = ((last - first) // grain + 1, windows, shortest + 1, int(ranks.max()) + 1)
-    if counts[0] * counts[1] * counts[2] > MOST_BUCKETS * ends_us.size:
-        return np.lexsort((ranks, starts_us, places, ends_us))
-    buckets = np.empty(ends_us.size, np.int64)
-    _number(ends_us, places, starts_us, longest, first, grain, shortest + 1, buckets)
-    by_key = np.empty(ends_us.size, np.int64)
-    _distribute(ranks, np.arange(ends_us.size), np.zeros(counts[3] + 1, np.int64), by_key)
     order = np.empty(ends_us.size, np.int64)
-    _distribute(buckets, by_key, np.zeros(counts[0] * counts[1] * counts[2] + 1, np.int64), order)
+    if order.size and not _ordered(ends_us, places, starts_us, ranks, MOST_BUCKETS, order):
+        return np.lexsort((ranks, starts_us, places, ends_us))
     return order
 
 
@@ -168,3 +205,22 @@ def _distribute(numbers: Int64s, rows: Int64s, counts: Int64s, out: Int64s) -> N
         number = numbers[rows[i]]
         out[counts[number]] = rows[i]
         counts[number] += 1
+
+
+@unlocked
+def _ordered(
+    ends_us: Int64s, places: Int64s, starts_us: Int64s, ranks: Int64s, most: int, order: Int64s
+) -> bool:
+    """Write the order, or tell that it would take more than `most` buckets a row."""
+    # Of equal ends the longer instance starts first. A periodic window has but one length, which
+    # is left out: only what an instance is shorter than the longest of its window counts.
+    longest = np.zeros(places.max() + 1, np.int64)
+    first, last, grain, shortest = _survey(ends_us, places, starts_us, longest)
+    count = ((last - first) // grain + 1) * longest.size * (shortest + 1)
+    if count > most * order.size:
+        return False
+    rows, by_key, buckets = np.arange(order.size), np.empty_like(order), np.empty_like(order)
+    _distribute(ranks, rows, np.zeros(ranks.max() + 2, np.int64), by_key)
+    _number(ends_us, places, starts_us, longest, first, grain, shortest + 1, buckets)
+    _distribute(buckets, by_key, np.zeros(count + 1, np.int64), order)
+    return True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from weft.engines.local.arranging import Arrangement, arrange
 from weft.engines.local.calendar import CalendarTable
 from weft.engines.local.flows import Flow
+from weft.engines.local.lateness import Readers
 from weft.engines.local.rolls import coarser, roll_slices, roll_stair, roll_windows
 from weft.engines.local.slices import edges_as_cut, slices_of_edges
 from weft.errors import InternalError
@@ -42,6 +43,14 @@ class Base:
     slices: Slices
     partials: dict[Partial, None]
     windows: dict[Window, None] = field(default_factory=dict)
+    _readers: Readers | None = None
+
+    @property
+    def readers(self) -> Readers:
+        """The windows, once all of them are known."""
+        if self._readers is None:
+            self._readers = Readers.of(self.windows)
+        return self._readers
 
     @classmethod
     def of(cls, edges: Edges, partials: Iterable[Partial], readers: Iterable[Window]) -> Base:

@@ -101,7 +101,10 @@ class LocalSession:
 
         An error leaves the session as it was before the batch.
         """
-        return self.push_together({source: batch})
+        if self._joins or source not in self._streams:
+            return self.push_together({source: batch})
+        self._refuse_finished()
+        return self._given(self._streams[source].push(to_arrow(batch)))
 
     def push_together(self, batches: Mapping[str, Any]) -> Any:
         """Take batches of several sources as one; return the rows they closed, as `push` does.
