@@ -189,7 +189,7 @@ ONE_WINDOW = Race(
     quick=_one_window_cases(_QUICK_EVENTS),
     bars=(Bar("weft", "stock", 1 / 1.05),),
     same=same_answers,
-    rounds=15,
+    rounds=9,
     item="event",
 )
 
