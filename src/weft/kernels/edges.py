@@ -133,6 +133,9 @@ class PeriodTable:
         return self._edge(np.arange(first + 1, last + 1))
 
     def _edge(self, ordinals: Int64s) -> Int64s:
+        if self.edges_us.size == 1:
+            starts: Int64s = ordinals * self.period_us + self.edges_us[0]
+            return starts
         periods, within = np.divmod(ordinals, self.edges_us.size)
         return periods * self.period_us + self.edges_us[within]
 

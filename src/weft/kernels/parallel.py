@@ -6,6 +6,7 @@ pool that does not survive the fork of a Spark worker, and a second compilation 
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -14,14 +15,18 @@ from numba import njit
 from weft.kernels.compiled import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     import numpy.typing as npt
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Given = TypeVar("Given")
 Scalar = TypeVar("Scalar", bound="np.generic")
+
+THREADS = min(os.cpu_count() or 1, 4)
+ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has started
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 
@@ -64,3 +69,15 @@ def over_chunks(work: Callable[[int, int], Result], rows: int, threads: int) -> 
         return [work(0, rows)]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, cuts[:-1], cuts[1:]))
+
+
+def over_parts(work: Callable[[Given], Result], parts: Iterable[Given], rows: int) -> list[Result]:
+    """Run `work` on each part, on several threads where the parts have many rows; in order.
+
+    >>> over_parts(len, ["a", "bcd"], rows=4)
+    [1, 3]
+    """
+    if THREADS == 1 or rows < ROWS_PER_THREAD:
+        return list(map(work, parts))
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(work, parts))

@@ -137,22 +137,29 @@ def test_a_contender_that_is_right_only_once_is_wrong() -> None:
     assert outcome.notes == ("spoiler, size=1, after 3 rounds: expected 7, got 0",)
 
 
-def test_contenders_take_turns_within_each_round() -> None:
+def turns_of(**seconds: float) -> str:
+    """Run a race of contenders that take so long, and tell who was called when."""
     turns: list[str] = []
 
     def start(name: str) -> Callable[[Any], Callable[[], int]]:
-        slow = busy(0.4)
-
         def ready(inputs: Any) -> Callable[[], int]:
-            runner = slow(inputs)
+            runner = busy(seconds[name])(inputs)
             return lambda: turns.append(name) or runner()
 
         return ready
 
-    contenders = {name: Contender(start(name)) for name in "ab"}
+    contenders = {name: Contender(start(name)) for name in seconds}
     run_entry(replace(RACE, contenders=contenders, baseline="a", bars=()), quick=True)
+    return "".join(turns)
+
+
+def test_contenders_take_turns_within_each_round() -> None:
     # Each is called for its check and for the length of a call, then in three rounds.
-    assert "".join(turns) == "ab" + "ab" + "ab" + "ba" + "ab"
+    assert turns_of(a=0.5, b=0.5) == "ab" + "ab" + "ab" + "ba" + "ab"
+
+
+def test_a_short_contender_beside_a_long_one_is_called_once_more_before_it_is_timed() -> None:
+    assert turns_of(a=0.25, b=2.0) == "ab" + "ab" + "aab" + "baa" + "aab"
 
 
 def test_a_contender_too_long_to_repeat_runs_once_and_is_the_expected_answer() -> None:

@@ -16,8 +16,9 @@ from weft.engines.local.flows import Flow, combines_of
 from weft.engines.local.lateness import closes_between
 from weft.engines.local.lowering import lower
 from weft.engines.local.results import Closed, result_order
-from weft.engines.local.scope import Timed, TimedPlan
+from weft.engines.local.scope import Timed, TimedPlan, roll_over
 from weft.errors import InternalError
+from weft.kernels.parallel import over_parts
 from weft.plan import Emit, Node, Roll
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Closing:
             if self._few(group):
                 found.append(self._together(group, types[group.emits[0]]))
             else:
+                self._roll_all(group)
                 pairs = zip(group.emits, group.places.tolist(), strict=True)
                 found += [self._alone(emit, place, types[emit]) for emit, place in pairs]
         return [one for one in found if one is not None]
@@ -69,6 +71,17 @@ class Closing:
         if not self._has_slices(group.roll):
             return False
         return len(self.plan.flow(group.roll.feeder, self.kept, self.made)) <= FEW_SLICES
+
+    def _roll_all(self, group: SameSlices) -> None:
+        """Roll the windows of a group side by side: over many slices that takes its time."""
+        if not self._has_slices(group.roll):
+            return
+        slices = self.plan.flow(group.roll.feeder, self.kept, self.made)
+        rolls = dict.fromkeys(emit.inputs[0] for emit in group.emits)
+        asked = [roll for roll in rolls if isinstance(roll, Roll) and roll not in self.made]
+        rolled = over_parts(lambda roll: roll_over(roll, slices), asked, len(slices))
+        for roll, flow in zip(asked, rolled, strict=True):
+            self.plan.keep(roll, flow, self.made)
 
     def _together(self, group: SameSlices, types: tuple[pa.DataType, ...]) -> Closed | None:
         flow = self.plan.flow(group.roll.feeder, self.kept, self.made)

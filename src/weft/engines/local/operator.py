@@ -8,7 +8,6 @@ and `restored` makes the operator again from all chunks.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from weft.engines.local.lateness import closed_for, closes_between, oldest_open
 from weft.engines.local.scope import Timed as TIMED
 from weft.engines.local.scope import TimedPlan, is_timed
 from weft.engines.local.snapshot import restore
+from weft.kernels.parallel import ROWS_PER_THREAD, THREADS
 from weft.plan import Roll
 from weft.window import CalendarWindow
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from weft.query import Keys
     from weft.window import Window
 
-THREADS = min(os.cpu_count() or 1, 4)
-ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has started
 MOST_IN_ONE_PASS = THREADS * ROWS_PER_THREAD  # events; more are worth several threads
 
 

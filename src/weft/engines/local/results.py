@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from weft.engines.local.arrow import buffer, from_buffers, of_numbers
 from weft.engines.local.lowering import typed
-from weft.kernels.parallel import unlocked
+from weft.kernels.parallel import over_parts, unlocked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,11 +55,12 @@ def result_table(
     ]
     if len(closed) > 1 or not closed[0].ordered:
         order = result_order(ends_us, places, starts_us, keys.ranks()[codes])
-        codes, places, starts_us, ends_us = (
-            column[order] for column in (codes, places, starts_us, ends_us)
+        rows: Array = pa.array(order)
+        taking = [(column, order) for column in (codes, places, starts_us, ends_us)]
+        taking += [(column, rows) for column in values]
+        codes, places, starts_us, ends_us, *values = over_parts(
+            lambda pair: pair[0].take(pair[1]), taking, order.size
         )
-        rows = pa.array(order)
-        values = [column.take(rows) for column in values]
     types, decoded = schema.types, keys.decode(codes)
     start_type, end_type = types[len(decoded) + 1 : len(decoded) + 3]  # both in microseconds
     columns: list[Any] = [

@@ -134,11 +134,17 @@ class TimedPlan:
     def flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
         """Evaluate a Slice or a Roll over the slices kept; each node once."""
         if node not in made:
-            made[node] = self._flow(node, kept, made)
-            if not (isinstance(node, Slice) and node in kept):
-                self.combines += made[node].combined
-            self.rows[node] += len(made[node])
+            flow = self._flow(node, kept, made)
+            if isinstance(node, Slice) and node in kept:
+                self.combines -= flow.combined  # counted when it was made
+            self.keep(node, flow, made)
         return made[node]
+
+    def keep(self, node: Node, flow: Flow, made: dict[Node, Flow]) -> None:
+        """Note the flow of a node, and what it took."""
+        made[node] = flow
+        self.combines += flow.combined
+        self.rows[node] += len(flow)
 
     def _flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
         if isinstance(node, Slice):
@@ -166,3 +172,9 @@ class TimedPlan:
             steps = self.flow(node.inputs[1], kept, made)
             return roll_stair(below, steps, inner, window, node.partials)
         return roll_windows(below, inner, window, node.partials)
+
+
+def roll_over(roll: Roll, slices: Flow) -> Flow:
+    """Evaluate a Roll of a periodic window over slices."""
+    assert isinstance(roll.window, PeriodicWindow)
+    return roll_slices(slices, roll.window, None, roll.partials)
