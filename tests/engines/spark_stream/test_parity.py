@@ -58,7 +58,10 @@ def in_time(draw: Callable[[Any], Any], table: pa.Table, delay: int) -> list[pa.
     """Cut events into batches that come out of order, none later than the delay allows."""
     known = table.filter(pc.is_valid(table["ts"]))
     noise = draw(st.lists(st.integers(0, delay), min_size=len(known), max_size=len(known)))
-    arrival = pc.add(known["ts"].cast(pa.int64()), pa.array(noise, pa.int64()))
+    times_us = known["ts"].cast(pa.int64()).to_numpy()
+    # Events of one instant keep their order, by which counting windows tell them apart.
+    _, first, of_instant = np.unique(times_us, return_index=True, return_inverse=True)
+    arrival = pa.array(times_us + np.array(noise, np.int64)[first][of_instant])
     ordered = known.take(pc.sort_indices(arrival))
     cuts = sorted(draw(st.lists(st.integers(0, len(known)), min_size=2, max_size=2)))
     return [ordered.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(known)], strict=True)]
