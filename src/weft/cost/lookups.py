@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _LARGEST_POWER = 60
+_NEARLY = 1 - 1e-9  # of a whole number
 # A count of partials that is whole may miss its breakpoint by a rounding error.
 _ROUNDING = 1 - 1e-12
 
@@ -67,13 +68,14 @@ def flat_fat_lookup() -> LookupCost:
 def published_flat_fat_lookup() -> LookupCost:
     """The published floor(log2(P - 1)) + (P - 1) / 2**floor(log2 P), zero up to one partial.
 
-    It falls by up to one at each power of two.
+    It falls by up to one at each power of two, and rises by one behind it. Whole numbers of
+    partials are products of a range and a rate, which may come out a trifle too small.
     """
     pieces = [(1.0, 1.0, -1.0)]
     for k in range(1, _LARGEST_POWER):
         power = 2.0**k
-        pieces.append((power, 1 / power, k - 1 - 1 / power))
-        pieces.append((power + 1, 1 / power, k - 1 / power))
+        pieces.append((power * _NEARLY, 1 / power, k - 1 - 1 / power))
+        pieces.append(((power + 1) * _NEARLY, 1 / power, k - 1 / power))
     return _lookup_cost(pieces, largest_drop=1.0)
 
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.engines.local import emitting, results
 from weft.planners.portfolio import PLANNERS
 from weft.running import columns_of_table
 from weft.testing import assert_same_rows
@@ -53,6 +54,20 @@ def test_no_plan_over_periodic_windows_gives_another_answer(planner, data) -> No
 def test_no_plan_over_any_windows_gives_another_answer(planner, data) -> None:
     workload = data.draw(workloads(windows()))
     check(workload, data.draw(events()), planner, data.draw(statistics))
+
+
+@pytest.fixture
+def few_are_many(monkeypatch) -> None:
+    """Let the ways of the engine that many slices and many rows take be taken by all."""
+    monkeypatch.setattr(emitting, "FEW_SLICES", -1)
+    monkeypatch.setattr(results, "FEW_ROWS", -1)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@settings(RELAXED, max_examples=60)
+@given(workloads(windows() | periodic_windows()), events(), statistics)
+def test_many_rows_are_put_in_the_same_order(workload, table, known) -> None:
+    check(workload, table, "auto", known)
 
 
 @RELAXED

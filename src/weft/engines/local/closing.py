@@ -130,4 +130,6 @@ def _find(
                     starts[found], ends[found] = row, ahead
                 found += 1
                 number += 1
+                if size <= slide:  # no other instance has these slices
+                    row = ahead
     return found

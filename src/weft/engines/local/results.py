@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from weft.engines.local.arrow import buffer, from_buffers, of_numbers
 from weft.engines.local.lowering import typed
+from weft.engines.local.placing import MOST_BUCKETS, Placement, placed
 from weft.kernels.parallel import over_parts, unlocked
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from weft.engines.local.keys import KeyCodes
     from weft.kernels.partials import Int64s
 
-MOST_BUCKETS = 4  # for each row
 FEW_ROWS = 1 << 14
 
 
@@ -46,35 +46,72 @@ def result_table(
     closed = [one for one in closed if one.keys.size]
     if not closed:
         return schema.empty_table()
-    codes, places, starts_us, ends_us = (
-        _concatenated([one[at] for one in closed]) for at in (2, 1, 3, 4)
-    )
-    values = [
-        _concatenated_arrays([one.values[at] for one in closed])
-        for at in range(len(closed[0].values))
-    ]
-    if len(closed) > 1 or not closed[0].ordered:
-        order = result_order(ends_us, places, starts_us, keys.ranks()[codes])
-        rows: Array = pa.array(order)
-        taking = [(column, order) for column in (codes, places, starts_us, ends_us)]
-        taking += [(column, rows) for column in values]
-        codes, places, starts_us, ends_us, *values = over_parts(
-            lambda pair: pair[0].take(pair[1]), taking, order.size
-        )
-    types, decoded = schema.types, keys.decode(codes)
-    start_type, end_type = types[len(decoded) + 1 : len(decoded) + 3]  # both in microseconds
-    columns: list[Any] = [
-        *decoded,
-        _labelled(tuple(labels), places),
-        of_numbers(starts_us, start_type),
-        of_numbers(ends_us, end_type),
-        *values,
-    ]
+    start_type, end_type = schema.types[keys.width + 1 : keys.width + 3]  # both in microseconds
+    values = [[one.values[at] for one in closed] for at in range(len(closed[0].values))]
+    placement = _placed(closed, keys)
+    if placement is not None:
+        codes = placement.written([one.keys for one in closed])
+        texts = _texts(tuple(labels))[0].take(pa.array(placement.places))
+        columns: list[Any] = [
+            *keys.decode(codes),
+            placement.repeated(texts),
+            placement.repeated(of_numbers(placement.starts_us, start_type)),
+            placement.repeated(of_numbers(placement.ends_us, end_type)),
+            *_values_placed(values, placement),
+        ]
+    else:
+        codes, places, starts_us, ends_us, taken = _in_order(closed, values, keys)
+        columns = [
+            *keys.decode(codes),
+            _labelled(tuple(labels), places),
+            of_numbers(starts_us, start_type),
+            of_numbers(ends_us, end_type),
+            *taken,
+        ]
+    types = schema.types
     arrays = [typed(array, type) for array, type in zip(columns, types, strict=True)]
     if any(array.type != type for array, type in zip(arrays, types, strict=True)):
         fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
         schema = pa.schema(fields)  # of a custom aggregate only its values tell the type
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _placed(closed: Sequence[Closed], keys: KeyCodes) -> Placement | None:
+    """Find the places of many rows that are not in order yet, where counting tells them."""
+    if closed[0].ordered or sum(one.keys.size for one in closed) <= FEW_ROWS:
+        return None
+    return placed(closed, keys.ranks())
+
+
+def _values_placed(values: Sequence[list[Array]], placement: Placement) -> list[Array]:
+    columns = [placement.in_order(parts) for parts in values]
+    if any(column is None for column in columns):
+        rows: Array = pa.array(placement.order())
+        return [
+            _concatenated_arrays(parts).take(rows) if column is None else column
+            for column, parts in zip(columns, values, strict=True)
+        ]
+    return columns
+
+
+def _in_order(
+    closed: Sequence[Closed], values: Sequence[list[Array]], keys: KeyCodes
+) -> tuple[npt.NDArray[np.integer], Int64s, Int64s, Int64s, list[Array]]:
+    """Return codes, places, starts, ends and values of all rows, sorted unless they are."""
+    codes, places, starts_us, ends_us = (
+        _concatenated([one[at] for one in closed]) for at in (2, 1, 3, 4)
+    )
+    given = [_concatenated_arrays(parts) for parts in values]
+    if len(closed) == 1 and closed[0].ordered:
+        return codes, places, starts_us, ends_us, given
+    order = result_order(ends_us, places, starts_us, keys.ranks()[codes])
+    rows: Array = pa.array(order)
+    taking = [(column, order) for column in (codes, places, starts_us, ends_us)]
+    taking += [(column, rows) for column in given]
+    codes, places, starts_us, ends_us, *taken = over_parts(
+        lambda pair: pair[0].take(pair[1]), taking, order.size
+    )
+    return codes, places, starts_us, ends_us, taken
 
 
 def _labelled(labels: tuple[str, ...], places: Int64s) -> Array:
