@@ -97,7 +97,8 @@ class Contender:
 
     start: Callable[[Any], Runner]
     needs: tuple[str, ...] = ()
-    once: bool = False  # takes so long that the run whose answer is checked is the one timed
+    # How often it is timed where a run takes long, the run whose answer is checked being the first.
+    runs: int | None = None
     yardstick: bool = False  # does other work, to measure by: its answer is not compared
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import cycle, islice
 from statistics import median
 from time import perf_counter
 from typing import Any, assert_never
@@ -148,9 +149,11 @@ def _time_runners(
             checks[name] = _timed(runner, 1)
         if text := difference(name, checks[name][1]):
             return {}, (f"{name}, {case.label}: {text}",)
-    once = {name for name in runners if race.contenders[name].once}
-    rounds, answers = _time_rounds({n: r for n, r in runners.items() if n not in once}, race.rounds)
-    rounds |= {name: [checks[name][0]] * race.rounds for name in once}
+    few = {n: runs for n in runners if (runs := race.contenders[n].runs) is not None}
+    rounds, answers = _time_rounds({n: r for n, r in runners.items() if n not in few}, race.rounds)
+    for name, runs in few.items():
+        times = [checks[name][0], *(_timed(runners[name], 1)[0] for _ in range(runs - 1))]
+        rounds[name] = list(islice(cycle(times), race.rounds))
     # A runner that spoils its inputs is right the first time only.
     wrong = tuple(
         f"{name}, {case.label}, after {race.rounds} rounds: {text}"

@@ -15,7 +15,7 @@ from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.files import read_frame
 from weft.engines.spark.measured import Steps, explained, steps_of
 from weft.engines.spark.progress import progress_of
-from weft.engines.spark.session import local_session
+from weft.engines.spark.session import _has_collector, local_session
 from weft.generate import sensors
 from weft.tables import read_table, write_table
 
@@ -106,6 +106,28 @@ def test_no_java_is_said_in_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     with pytest.raises(weft.WeftError, match="Spark cannot start: there is no Java in JAVA_HOME"):
         local_session()
+
+
+def test_java_collects_garbage_as_the_user_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert not _has_collector({"spark.driver.extraJavaOptions": "-Dhttp.proxyHost=here"})
+    assert _has_collector({"spark.driver.extraJavaOptions": "-Xss4m -XX:+UseG1GC"})
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseZGC")
+    assert _has_collector({})
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS")
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.defaultJavaOptions  -Dof.mine=1\n")
+    assert _has_collector({})
+
+
+def test_a_session_that_weft_starts_collects_with_all_cores(spark: SparkSession) -> None:
+    if is_remote():
+        pytest.skip("the server was started elsewhere")
+    options = spark.sparkContext.getConf().get("spark.driver.defaultJavaOptions", "")
+    assert options == "-XX:+UseParallelGC"
+    beans = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+    assert {bean.getName() for bean in beans} == {"PS MarkSweep", "PS Scavenge"}
 
 
 def test_scans_and_shuffles_are_counted_in_the_plan_that_ran(

@@ -162,18 +162,19 @@ def test_a_short_contender_beside_a_long_one_is_called_once_more_before_it_is_ti
     assert turns_of(a=0.25, b=2.0) == "ab" + "ab" + "aab" + "baa" + "aab"
 
 
-def test_a_contender_too_long_to_repeat_runs_once_and_is_the_expected_answer() -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_long_contender_runs_as_often_as_told_and_first_for_its_answer(times: int) -> None:
     runs: list[int] = []
 
     def start(inputs: Any) -> Callable[[], int]:
         slow = busy(30.0)(inputs)
         return lambda: runs.append(1) or slow()
 
-    contenders = {"quick": Contender(busy(1.0)), "slow": Contender(start, once=True)}
+    contenders = {"quick": Contender(busy(1.0)), "slow": Contender(start, runs=times)}
     entry = replace(RACE, expected=None, contenders=contenders, baseline="slow", bars=())
     outcome = run_entry(entry, quick=True)
     assert outcome.status == "ok"
-    assert len(runs) == 1
+    assert len(runs) == times
     (quick,) = (row for row in outcome.rows if row["contender"] == "quick")
     assert quick["speed / slow"] == Spread(30.0, 30.0, 30.0)
     liar = replace(entry, contenders={**contenders, "quick": Contender(busy(1.0, answer=8))})

@@ -126,9 +126,9 @@ def test_every_scope_has_its_own_strategy() -> None:
 
     workload = weft.Workload(
         [
-            query("a", "k", weft.tumbling(5)),
+            query("a", "k", weft.tumbling("5 seconds")),
             query("b", "j", weft.counting(5)),
-            query("c", "k", weft.tumbling(7)),
+            query("c", "k", weft.tumbling("7 seconds")),
         ]
     )
     found = {c.queries: c.strategy for c in weft.optimize(workload).strategies}

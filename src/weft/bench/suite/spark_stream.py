@@ -169,7 +169,7 @@ TUMBLING_20 = Race(
     inputs=_inputs,
     expected=_expected,
     contenders={
-        "stock": Contender(_answering(_stock), _NEEDS, once=True),
+        "stock": Contender(_answering(_stock), _NEEDS, runs=1),
         "weft": Contender(_answering(_shared), _NEEDS),
     },
     baseline="stock",
@@ -307,7 +307,7 @@ KEYS_10000 = Race(
     inputs=_many_keys,
     expected=_expected,
     contenders={
-        "state per key": Contender(_answering(_Hosted(1 << 24)), _NEEDS, once=True),
+        "state per key": Contender(_answering(_Hosted(1 << 24)), _NEEDS, runs=1),
         "buckets": Contender(_answering(_Hosted(2 * _CORES)), _NEEDS),
         "native": Contender(_answering(_shared), _NEEDS),
     },

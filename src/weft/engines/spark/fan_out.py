@@ -158,21 +158,28 @@ def fan_out(
 ) -> DataFrame:
     """Copy each row to the instances it belongs to: columns `kept`, `node` and `start`.
 
-    `readings` are listed by the node that a row comes from, which `feeder` tells. The instances
-    of some nodes follow no period; `special` has their start, as an expression over the row.
+    `readings` are listed by the node that a row comes from, which `node` tells, or `feeder` of
+    events that come in several kinds. The instances of some nodes follow no period; `special` has
+    their start, as an expression over the row. Every step here is a round trip to the JVM, so
+    there are no more of them than it takes.
     """
     plan = FanOut(readings)
-    if len(plan.listed) > 1:
-        rows = rows.selectExpr("*", f"inline({_table(plan)})")
+    (only, *others) = plan.listed
+    if others:
+        rows = rows.withColumnRenamed(NODE, FEEDER).selectExpr("*", f"inline({_table(plan)})")
+        node, start = NODE, with_special(plan.start, special)
     else:
-        rows = rows.selectExpr("*", f"{plan.listed[0].node} AS {NODE}")
+        node, start = f"{only.node} AS {NODE}", special.get(only.node, plan.start)
     if plan.condition is not None:
         rows = rows.where(plan.condition)
     if plan.starts is not None:
-        rows = rows.selectExpr("*", f"explode({plan.starts}) AS {_INSTANCE}")
+        instances = f"explode({plan.starts})"
+        if start == plan.start and plan.later_condition is None:
+            return rows.selectExpr(*kept, node, f"{instances} AS {START}")
+        rows = rows.selectExpr("*", f"{instances} AS {_INSTANCE}")
     if plan.later_condition is not None:
         rows = rows.where(plan.later_condition)
-    return rows.selectExpr(*kept, NODE, f"{with_special(plan.start, special)} AS {START}")
+    return rows.selectExpr(*kept, node, f"{start} AS {START}")
 
 
 def with_special(start: str, special: Mapping[int, str]) -> str:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from weft.engines.spark.events import TIME, Events
-from weft.engines.spark.fan_out import FEEDER, NODE, START, constant, fan_out
+from weft.engines.spark.fan_out import NODE, START, constant, fan_out
 from weft.engines.spark.levels import Level, Levels
 from weft.engines.spark.partials import Aggregation, NativePartial, SpreadPartial
 
@@ -115,8 +117,7 @@ class Flow:
         }
         if self.with_last:
             made[LAST] = Aggregation({LAST: f"max({LAST})"})
-        fed = rows.withColumnRenamed(NODE, FEEDER)
-        return self._aggregated(fed, (*self._keys, *self._columns), level, made)
+        return self._aggregated(rows, (*self._keys, *self._columns), level, made)
 
     def _aggregated(
         self,
@@ -130,8 +131,8 @@ class Flow:
         if len(level.places) > 1:
             return aggregated(copies, (*self._keys, NODE, START), made)
         # A column that is everywhere the same would still be hashed and moved.
-        alone = aggregated(copies, (*self._keys, START), made)
-        return alone.selectExpr("*", f"{min(level.places)} AS {NODE}")
+        node = f"{min(level.places)} AS {NODE}"
+        return aggregated(copies, (*self._keys, START), made, (node,))
 
     def _collapsed(self, rows: DataFrame) -> DataFrame:
         (partial,) = self.branch.partials
@@ -168,7 +169,12 @@ class Flow:
         )
 
 
-def aggregated(rows: DataFrame, by: Sequence[str], made: Mapping[str, Aggregation]) -> DataFrame:
+def aggregated(
+    rows: DataFrame,
+    by: Sequence[str],
+    made: Mapping[str, Aggregation],
+    constants: Sequence[str] = (),
+) -> DataFrame:
     """Group rows, aggregate, and finish partials that are made of several aggregates.
 
     Spark's quick hash table mixes the first column best and the last hardly at all: starts that
@@ -176,7 +182,8 @@ def aggregated(rows: DataFrame, by: Sequence[str], made: Mapping[str, Aggregatio
     """
     first_starts = sorted(by, key=lambda name: name != START)
     calls = [column for a in made.values() for column in a.columns()]
-    grouped = rows.groupBy(*first_starts).agg(*calls)
+    grouped = rows.groupBy(*first_starts)
     if all(a.result is None for a in made.values()):
-        return grouped
-    return grouped.selectExpr(*by, *(f"{a.result or name} AS {name}" for name, a in made.items()))
+        return grouped.agg(*calls, *map(F.expr, constants))
+    finished = (f"{a.result or name} AS {name}" for name, a in made.items())
+    return grouped.agg(*calls).selectExpr(*by, *finished, *constants)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +29,11 @@ _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+# Java collects with all cores at once: scans leave much garbage and little else, and a few cores
+# have none to spare for a collector that works beside them.
+_COLLECTOR = {"spark.driver.defaultJavaOptions": "-XX:+UseParallelGC"}
+_NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b|defaultJavaOptions")
+_JAVA_OPTIONS = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS")
 # A monitoring service on a free port, which tells how many rows a stage has read.
 MONITORED = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
 
@@ -50,7 +57,9 @@ def local_session(
     remote = "SPARK_REMOTE" in os.environ
     workers = str(cores or os.cpu_count() or 1)
     # More partitions than cores only cost time where everything is on one machine.
-    wanted = {**_SETTINGS, "spark.sql.shuffle.partitions": workers, **(settings or {})}
+    wanted = {"spark.sql.shuffle.partitions": workers, **_SETTINGS, **(settings or {})}
+    if not _has_collector(settings or {}):
+        wanted = _COLLECTOR | wanted
     builder = SparkSession.builder.appName("weft")
     if not remote:
         builder = builder.master(f"local[{workers}]")
@@ -67,6 +76,20 @@ def local_session(
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return session
+
+
+def _has_collector(settings: Mapping[str, str]) -> bool:
+    """Tell whether the user chose how Java collects garbage, which starts with one choice only.
+
+    >>> _has_collector({"spark.driver.extraJavaOptions": "-XX:+UseG1GC"})
+    True
+    """
+    given = (f"{name} {value}" for name, value in settings.items())
+    variables = (os.environ.get(name, "") for name in _JAVA_OPTIONS)
+    home = os.environ.get("SPARK_HOME", "")
+    defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"), "spark-defaults.conf")
+    written = defaults.read_text(errors="replace") if defaults.is_file() else ""
+    return any(_NAMES_COLLECTOR.search(text) for text in (*given, *variables, written))
 
 
 def _check_java() -> None:

@@ -20,7 +20,7 @@ from weft.cost.streams import stream_obstacles
 from weft.engines.base import Unsupported
 from weft.engines.spark.emit import Emission
 from weft.engines.spark.events import TIME, Events
-from weft.engines.spark.fan_out import FEEDER, NODE, START, fan_out
+from weft.engines.spark.fan_out import NODE, START, fan_out
 from weft.engines.spark.flow import aggregated
 from weft.engines.spark.levels import Level, Levels
 from weft.engines.spark.partials import PARTIALS
@@ -155,8 +155,7 @@ class _Compilation:
             name: PARTIALS[p.kind].combine(name, types.arg_types(p))
             for p, name in self._names.items()
         }
-        fed = rows.withColumnRenamed(NODE, FEEDER)
-        return self._aggregated(fed, (*self._keys, *self._names.values()), level, made)
+        return self._aggregated(rows, (*self._keys, *self._names.values()), level, made)
 
     def _aggregated(
         self,
