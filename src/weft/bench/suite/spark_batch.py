@@ -225,6 +225,8 @@ ENTRIES: tuple[Entry, ...] = (
         "One hopping window that holds each event 60 times: what do slices save?",
         _one_hop,
         at_least=50,
+        slice_s=10,
+        slices_at_least=1 / 1.25,
         rounds=31,
         stock_runs=3,
         range_s=600,
