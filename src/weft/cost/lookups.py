@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _LARGEST_POWER = 60
-_NEARLY = 1 - 1e-9  # of a whole number
 # A count of partials that is whole may miss its breakpoint by a rounding error.
 _ROUNDING = 1 - 1e-12
 
@@ -68,14 +67,13 @@ def flat_fat_lookup() -> LookupCost:
 def published_flat_fat_lookup() -> LookupCost:
     """The published floor(log2(P - 1)) + (P - 1) / 2**floor(log2 P), zero up to one partial.
 
-    It falls by up to one at each power of two, and rises by one behind it. Whole numbers of
-    partials are products of a range and a rate, which may come out a trifle too small.
+    It falls by up to one at each power of two.
     """
     pieces = [(1.0, 1.0, -1.0)]
     for k in range(1, _LARGEST_POWER):
         power = 2.0**k
-        pieces.append((power * _NEARLY, 1 / power, k - 1 - 1 / power))
-        pieces.append(((power + 1) * _NEARLY, 1 / power, k - 1 / power))
+        pieces.append((power, 1 / power, k - 1 - 1 / power))
+        pieces.append((power + 1, 1 / power, k - 1 / power))
     return _lookup_cost(pieces, largest_drop=1.0)
 
 
@@ -129,8 +127,9 @@ class RangeProfile:
         import numpy as np
 
         longest = float(self.ranges[-1] * rates.max())
-        pieces = max(int(np.searchsorted(cost.breakpoints, longest, side="right")), 1)
-        starts = cost.breakpoints[:pieces] * _ROUNDING
+        breakpoints = cost.breakpoints * _ROUNDING
+        pieces = max(int(np.searchsorted(breakpoints, longest, side="right")), 1)
+        starts = breakpoints[:pieces]
         positions = np.searchsorted(self.ranges, starts / rates[:, None])
         total: Floats = (
             self.range_from[positions] @ cost.slope_steps[:pieces] * rates
