@@ -129,6 +129,25 @@ def test_costs_that_no_probe_tells_apart_stay_near_the_shipped_ones() -> None:
     assert found.combine_ns == pytest.approx(shipped.combine_ns, rel=0.2), "the cheaper one"
 
 
+def test_an_aggregation_in_batch_has_no_price_for_every_second_of_stream() -> None:
+    operator = _COSTS.index("operator_ns")
+    probes = []
+    for levels in (1, 2, 3):  # 50 ms each, over twenty minutes of events
+        operations = [0.0] * len(_COSTS)
+        operations[operator] = levels * 1200.0
+        probes.append(Probe(f"{levels}", levels * 0.05, tuple(operations)))
+    shipped = shipped_coefficients("spark").operator_ns
+    assert _fit("spark", tuple(probes)).coefficients.operator_ns == shipped
+    assert _fit("spark-stream", tuple(probes)).coefficients.operator_ns != shipped
+
+
+def test_windows_over_rare_events_are_shared_on_spark() -> None:
+    windows = [weft.tumbling(f"{n} minutes") for n in (10, 20, 30, 60)]
+    windows += [weft.hopping(f"{n} hours", "10 minutes") for n in (1, 2)]
+    plan = weft.optimize(workload(*windows), statistics=weft.Statistics(rate=12.5, keys=40))
+    assert plan.planner != "independent"
+
+
 def test_planning_twenty_windows_takes_far_less_than_a_tenth_of_a_second() -> None:
     """The published bar is 100 ms for one optimizer; this is all of them together."""
     import time
