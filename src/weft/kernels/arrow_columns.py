@@ -30,7 +30,7 @@ def column_of(array: pa.Array[Any]) -> Column:
             hint="cast it to bigint or double",
         )
     dtype = np.dtype(array.type.to_pandas_dtype())
-    return Column.of(_values(array, dtype), validity(array))
+    return Column.of(values_of(array, dtype), validity(array))
 
 
 def times_of(array: pa.Array[Any]) -> tuple[Int64s, Bools | None]:
@@ -50,7 +50,7 @@ def times_of(array: pa.Array[Any]) -> tuple[Int64s, Bools | None]:
             f"a column of {array.type} cannot be the event time",
             hint="use a timestamp, or an integer of microseconds",
         )
-    return _values(array, np.dtype(np.int64)), validity(array)
+    return values_of(array, np.dtype(np.int64)), validity(array)
 
 
 def validity(array: pa.Array[Any]) -> Bools | None:
@@ -68,7 +68,12 @@ def _bits(array: pa.Array[Any], buffer: int) -> Bools:
     return np.unpackbits(packed, count=stop, bitorder="little")[array.offset :].view(np.bool_)
 
 
-def _values(array: pa.Array[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def values_of(array: pa.Array[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """View the values of an array that lays them out as `dtype` does, whatever their type.
+
+    >>> values_of(pa.array([0, 7, 9], pa.timestamp("us"))[1:], np.dtype(np.int64)).tolist()
+    [7, 9]
+    """
     return _buffer(array, 1, dtype)[array.offset : array.offset + len(array)]
 
 

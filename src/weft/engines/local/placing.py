@@ -7,6 +7,7 @@ are then written where they belong, and what is the same for all rows of an inst
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.engines.local.arrow import of_numbers, pc
+from weft.kernels.arrow_columns import values_of
 from weft.kernels.parallel import over_parts, unlocked
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ Int32s = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.integer]
 MOST_BUCKETS = 4  # for each row
 _MOST_ROWS = 2**31 - 1
-_WIDTH = 64  # bits of the values that are written to their places
+_NUMBERS = np.dtype(np.int64)  # as which values are written to their places
 
 
 class Counted(NamedTuple):
@@ -82,11 +84,11 @@ class Placement(NamedTuple):
         >>> placement.in_order([pa.array(["b", "a"])])
         """
         (type, *others) = {part.type for part in parts}
-        if others or not pa.types.is_primitive(type) or type.bit_width != _WIDTH:
+        if others or not pa.types.is_primitive(type) or type.bit_width != 8 * _NUMBERS.itemsize:
             return None
         if any(part.null_count for part in parts):
             return None
-        return of_numbers(self.written([_numbers(part) for part in parts]), type)
+        return of_numbers(self.written([values_of(part, _NUMBERS) for part in parts]), type)
 
 
 def placed(closed: Sequence[Closed], ranks: Int64s) -> Placement | None:
@@ -142,11 +144,6 @@ def _counted(part: Closed) -> Counted | None:
     return Counted(first, grain, int(part.ends_us[0] - part.starts_us[0]), rows)
 
 
-def _numbers(array: Array) -> Int64s:
-    numbers = np.frombuffer(memoryview(array.buffers()[1]), np.int64)
-    return numbers[array.offset : array.offset + len(array)]
-
-
 @unlocked
 def _survey(
     keys: Codes, places: Int64s, starts_us: Int64s, ends_us: Int64s
@@ -167,10 +164,7 @@ def _survey(
         distance = abs(ends_us[i] - ends_us[i - 1])
         if distance != step:  # mostly the same few distances, whose divisor is known
             step = distance
-            a, b = distance, grain
-            while b:
-                a, b = b, a % b
-            grain = a
+            grain = np.int64(gcd(distance, grain))
     return int(first), int(last), max(int(grain), 1)
 
 

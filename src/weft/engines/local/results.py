@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,22 +53,15 @@ def result_table(
     if placement is not None:
         codes = placement.written([one.keys for one in closed])
         texts = _texts(tuple(labels))[0].take(pa.array(placement.places))
-        columns: list[Any] = [
-            *keys.decode(codes),
-            placement.repeated(texts),
-            placement.repeated(of_numbers(placement.starts_us, start_type)),
-            placement.repeated(of_numbers(placement.ends_us, end_type)),
-            *_values_placed(values, placement),
-        ]
+        starts = of_numbers(placement.starts_us, start_type)
+        ends = of_numbers(placement.ends_us, end_type)
+        window = [placement.repeated(of_runs) for of_runs in (texts, starts, ends)]
+        taken = _values_placed(values, placement)
     else:
         codes, places, starts_us, ends_us, taken = _in_order(closed, values, keys)
-        columns = [
-            *keys.decode(codes),
-            _labelled(tuple(labels), places),
-            of_numbers(starts_us, start_type),
-            of_numbers(ends_us, end_type),
-            *taken,
-        ]
+        starts, ends = of_numbers(starts_us, start_type), of_numbers(ends_us, end_type)
+        window = [_labelled(tuple(labels), places), starts, ends]
+    columns = [*keys.decode(codes), *window, *taken]
     types = schema.types
     arrays = [typed(array, type) for array, type in zip(columns, types, strict=True)]
     if any(array.type != type for array, type in zip(arrays, types, strict=True)):
@@ -207,10 +201,7 @@ def _survey(
         shortest = max(shortest, longest[places[i]] - (ends_us[i] - starts_us[i]))
         if ends_us[i] != before:  # mostly the same few ends, whose divisor is known
             before = ends_us[i]
-            a, b = before - first, grain
-            while b:
-                a, b = b, a % b
-            grain = a
+            grain = np.int64(gcd(before - first, grain))
     return int(first), int(last), max(int(grain), 1), int(shortest)
 
 

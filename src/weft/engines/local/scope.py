@@ -134,10 +134,7 @@ class TimedPlan:
     def flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
         """Evaluate a Slice or a Roll over the slices kept; each node once."""
         if node not in made:
-            flow = self._flow(node, kept, made)
-            if isinstance(node, Slice) and node in kept:
-                self.combines -= flow.combined  # counted when it was made
-            self.keep(node, flow, made)
+            self.keep(node, self._flow(node, kept, made), made)
         return made[node]
 
     def keep(self, node: Node, flow: Flow, made: dict[Node, Flow]) -> None:

@@ -84,9 +84,11 @@ def _has_collector(settings: Mapping[str, str]) -> bool:
     >>> _has_collector({"spark.driver.extraJavaOptions": "-XX:+UseG1GC"})
     True
     """
+    import pyspark
+
     given = (f"{name} {value}" for name, value in settings.items())
     variables = (os.environ.get(name, "") for name in _JAVA_OPTIONS)
-    home = os.environ.get("SPARK_HOME", "")
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
     defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"), "spark-defaults.conf")
     written = defaults.read_text(errors="replace") if defaults.is_file() else ""
     return any(_NAMES_COLLECTOR.search(text) for text in (*given, *variables, written))
