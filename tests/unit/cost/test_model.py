@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 import weft
-from weft.calibration import _COSTS, Probe, _fit, calibrate, save
+from weft.calibration import _COSTS, _STREAM_SECONDS, Probe, _fit, calibrate, save
 from weft.cost.model import (
     Coefficients,
     RateModel,
@@ -17,6 +17,7 @@ from weft.cost.model import (
     user_coefficients,
 )
 from weft.cost.occupancy import occupancy
+from weft.cost.strategies import native_costs
 from weft.errors import DataError
 from weft.plan import Roll
 
@@ -112,6 +113,23 @@ def test_calibration_fits_the_reference_engine(tmp_path, monkeypatch) -> None:
     assert all(v >= 0 for k, v in asdict(found.coefficients).items() if k.endswith("_ns"))
     assert save(found) == user_coefficients("reference")
     assert coefficients_of("reference") == found.coefficients
+
+
+def test_scanning_is_told_from_what_every_run_takes(tmp_path, monkeypatch) -> None:
+    """Natively every plan scans once: with as many events in every probe, both look the same."""
+    monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
+    dear, start_s = replace(shipped_coefficients("spark"), scan_event_ns=200.0), 0.2
+
+    def paid(plan, source, engine) -> float:
+        work_ns = sum(native_costs(plan.nodes, RateModel(dear, plan.statistics)))
+        return start_s + work_ns * _STREAM_SECONDS / 1e9
+
+    monkeypatch.setattr("weft.generate.sensors", lambda *given, **named: None)
+    monkeypatch.setattr("weft.calibration._on_engine", lambda *given: None)
+    monkeypatch.setattr("weft.calibration._timed", paid)
+    found = calibrate("spark", events=4_000_000)
+    assert found.coefficients.scan_event_ns == pytest.approx(200.0, rel=0.05)
+    assert found.run_seconds == pytest.approx(start_s, rel=0.01)
 
 
 def test_costs_that_no_probe_tells_apart_stay_near_the_shipped_ones() -> None:

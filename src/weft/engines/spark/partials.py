@@ -33,9 +33,9 @@ class Aggregation:
     result: str | None = None
 
     def columns(self) -> list[Column]:
-        """The aggregates as columns under their names."""
+        """The aggregates as columns under their names; text takes a name in the same round trip."""
         return [
-            (F.expr(e) if isinstance(e, str) else e).alias(name)
+            F.expr(f"{e} AS {name}") if isinstance(e, str) else e.alias(name)
             for name, e in self.aggregates.items()
         ]
 
