@@ -59,6 +59,7 @@ def test_twenty_windows_take_one_scan_and_two_exchanges(
         by=["k"],
         windows={f"{s}s": weft.tumbling(s * S) for s in range(10, 106, 5)},
         aggs={"lo": agg.min("v")},
+        planner="slice",
         strategy="native",
     )
     text = explained(result)

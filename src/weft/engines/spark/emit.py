@@ -62,7 +62,7 @@ class Emission:
     def _of_one_window(self, emit: Emit, number: int, shapes: Mapping[int, Shape]) -> DataFrame:
         """Return the rows of one window: no table of windows, which every row would look up."""
         end = _end(shapes, f"{_span(shapes[number])}L")
-        own = self.rows if len(self.windows) == 1 else self.rows.where(f"{NODE} = {number}")
+        own = self.rows.where(f"{NODE} = {number}")
         return own.selectExpr(*self._columns(emit, literal(emit.label), end))
 
     def _columns(self, emit: Emit, label: str, end: str) -> list[str]:
