@@ -40,6 +40,8 @@ _MOST_CALLS = 10_000
 # another process adds is in some of them only.
 _ROUND_SECONDS = 0.5
 _MOST_REPEATS = 5
+# What another contender leaves in caches and heap weighs on the next run, if that one is shorter.
+_SETTLED_SECONDS = 2.0
 # glibc: the size from which a block is mapped on its own, and the free memory kept at the top.
 # Each: its number, the value that keeps everything, and glibc's own value.
 _MALLOC_SWITCHES = {
@@ -181,8 +183,8 @@ def _time_rounds(
         # Each round starts with another contender, so that no one always follows the same one.
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            if repeats == 1 and seconds_of[name] < _ROUND_SECONDS:
-                runners[name]()  # what the one before left in caches and heap is not timed
+            if repeats == 1 and seconds_of[name] < _SETTLED_SECONDS:
+                runners[name]()
             measured = [_timed(runners[name], calls[name]) for _ in range(repeats)]
             rounds[name].append(min(seconds for seconds, _ in measured))
             answers[name] = measured[-1][1]

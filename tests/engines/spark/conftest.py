@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
-    return local_session(2, {"spark.sql.shuffle.partitions": "2"})
+    # Plans adapt as they run, as they do in most sessions of users; those that weft starts do not.
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "true"}
+    return local_session(2, settings)
 
 
 @pytest.fixture

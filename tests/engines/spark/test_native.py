@@ -69,11 +69,20 @@ def test_twenty_windows_take_one_scan_and_two_exchanges(
     assert "Python" not in text
 
 
+@pytest.mark.parametrize(
+    "hops",
+    [
+        [(range_s, range_s) for range_s in (5, 10, 20, 40, 80)],
+        # Each reads every so many instances of the one before: 2 of 6, 5 of 12, and 5 of 3 that
+        # begin twice as often.
+        [(60, 10), (120, 10), (600, 10), (300, 20)],
+    ],
+)
 def test_a_factor_tree_of_any_depth_takes_two_exchanges(
-    spark: SparkSession, explained: Explained
+    spark: SparkSession, explained: Explained, hops: list[tuple[int, int]]
 ) -> None:
     frame = to_spark(readings(), spark)
-    windows = {f"{s}s": weft.tumbling(s * S) for s in (5, 10, 20, 40, 80)}
+    windows = {f"{r}s": weft.hopping(r * S, slide * S) for r, slide in hops}
     query = weft.Query(
         "q", source="r", time="ts", keys=["k"], windows=windows, aggs={"n": agg.count()}
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.utils import is_remote
 
 import weft
 from weft import agg
@@ -13,7 +14,7 @@ from weft.engines.spark.streaming.sinks import TableSink
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 S = 1_000_000
@@ -47,6 +48,14 @@ COUNTS = weft.Query(
 def expected(streams: Any, query: weft.Query, events: pa.Table) -> pa.Table:
     rows = weft.run(workload_of(query), {"r": events}, engine="reference")
     return streams.closed(rows, 5 * S)
+
+
+def test_a_session_that_weft_starts_does_not_plan_anew_after_every_exchange(
+    spark: SparkSession,
+) -> None:
+    if is_remote():
+        pytest.skip("a server keeps its own settings")
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
 
 
 def test_two_queries_with_other_keys_and_filters_read_the_source_once(

@@ -228,7 +228,7 @@ ENTRIES: tuple[Entry, ...] = (
         slice_s=10,
         slices_at_least=1 / 1.25,
         rounds=31,
-        stock_runs=3,
+        stock_runs=5,
         range_s=600,
         slide_s=10,
     ),

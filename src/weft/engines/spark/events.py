@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import AtomicType, BooleanType, DataType, IntegralType, NullType, NumericType
 
+from weft.engines.spark.fan_out import START
 from weft.engines.spark.stamps import micros_of
 from weft.errors import InternalError, QueryError
 from weft.expression import column
@@ -25,7 +26,10 @@ TIME = "time"
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events under names of our own, which no column of the user's can clash with."""
+    """Events under names of our own, which no column of the user's can clash with.
+
+    `time` is when an event happened, and `start` the same: as a row, it begins where it happens.
+    """
 
     frame: DataFrame
     keys: tuple[str, ...]
@@ -47,9 +51,10 @@ class Events:
         kept = source.where(f"{time} IS NOT NULL")
         if scan.where is not None:
             kept = kept.where(scan.where)
+        micros = micros_of(time, time_type, scan.time)
         frame = kept.selectExpr(
             *(f"{text} AS {name}" for name, text in keys.items()),
-            f"{micros_of(time, time_type, scan.time)} AS {TIME}",
+            *(f"{micros} AS {name}" for name in (TIME, START)),
             *(f"{text} AS {name}" for text, name in arguments.items()),
         )
         fields = {field.name: field.dataType for field in frame.schema}

@@ -1,8 +1,9 @@
 """Fan-out as data: one constant table says which instances a row belongs to.
 
 A row of a feeder begins at `start`. A *reading* tells where instances of a window that hold the
-row begin: with x = start - shift, at the positions `offset + m*slide` from x - reach to x. One
-expression serves every window, however many there are: the plan does not grow with them.
+row begin: with x = start - shift, at the positions `offset + m*slide` from x - reach to x, or at
+every `stride`-th of them from the newest on. One expression serves every window, however many there
+are: the plan does not grow with them.
 """
 
 from __future__ import annotations
@@ -42,12 +43,18 @@ class Reading:
     reach: int = 0  # how far before that position an instance may begin
     slide: int = 1
     offset: int = 0
+    stride: int = 1  # of so many positions, one may hold the row
     every: int = 1  # a row counts only in instances that begin a multiple of this before it
+
+    @property
+    def step(self) -> int:
+        """The distance between instances that may hold the same row."""
+        return self.slide * self.stride
 
     @property
     def most(self) -> int:
         """The largest number of instances a row belongs to."""
-        return self.reach // self.slide + 1
+        return self.reach // self.step + 1
 
     @property
     def has_gaps(self) -> bool:
@@ -88,6 +95,7 @@ class FanOut:
             "shift": any(r.shift for r in self.listed),
             "offset": any(r.offset for r in self.listed),
             "slide": any(r.slide > 1 for r in self.listed) or self.overlap,
+            "stride": any(r.stride > 1 for r in self.listed),
             "every": any(r.every > 1 for r in self.listed),
             "reach": self._gaps or self.overlap,
         }
@@ -133,9 +141,16 @@ class FanOut:
         """The array of all starts, where a row may belong to several instances of one window."""
         if not self.overlap:
             return None
-        slide = self._value("slide")
-        older = f"({self._value('reach')} - {self._behind}) div {slide} * {slide}"
-        return f"sequence({self._newest} - {older}, {self._newest}, {slide})"
+        older = f"({self._value('reach')} - {self._behind}) div {self._step} * {self._step}"
+        return f"sequence({self._newest} - {older}, {self._newest}, {self._step})"
+
+    @cached_property
+    def _step(self) -> str:
+        if "stride" not in self._used:
+            return self._value("slide")
+        if {"slide", "stride"}.isdisjoint(self.columns):
+            return f"{self.listed[0].step}L"
+        return f"({self._value('slide')} * {self._value('stride')})"
 
     @cached_property
     def start(self) -> str:

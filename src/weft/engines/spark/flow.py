@@ -91,14 +91,14 @@ class Flow:
         return (*own, LAST) if self.with_last else own
 
     def _from_events(self, level: Level) -> DataFrame:
-        added = [f"{TIME} AS {START}"]
+        rows = self.frame
         if self.branch.spread:
             (partial,) = self.branch.partials
             native = self.natives[partial]
             assert isinstance(native, SpreadPartial)
-            added.append(f"{native.entry(self.events.args(partial))} AS {ENTRY}")
+            rows = rows.selectExpr("*", f"{native.entry(self.events.args(partial))} AS {ENTRY}")
         kept = (*self._keys, TIME, *self.events.arguments.values())
-        return self._aggregated(self.frame.selectExpr("*", *added), kept, level, self._lifted())
+        return self._aggregated(rows, kept, level, self._lifted())
 
     def _lifted(self) -> dict[str, Aggregation]:
         """How events are folded into each column."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from weft.engines.spark.events import TIME
 from weft.engines.spark.fan_out import START
 from weft.engines.spark.flow import LAST, Flow, aggregated
@@ -80,7 +82,7 @@ class SessionFlow(Flow):
 
     def _slices(self, longest_us: int) -> DataFrame:
         made = self._lifted() | {_FIRST: Aggregation({_FIRST: f"min({TIME})"})}
-        sliced = self.frame.selectExpr("*", f"{floor_to(TIME, 0, longest_us)} AS {START}")
+        sliced = self.frame.withColumn(START, F.expr(floor_to(TIME, 0, longest_us)))
         return aggregated(sliced, (*self.events.keys, START), made)
 
 

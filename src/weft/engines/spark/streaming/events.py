@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from weft.engines.spark.events import TIME, Events, check_inputs
-from weft.engines.spark.fan_out import FEEDER
+from weft.engines.spark.fan_out import FEEDER, START
 from weft.engines.spark.stamps import micros_of
 from weft.errors import InternalError
 from weft.expression import column
@@ -35,9 +35,10 @@ def events_of(stream: Stream, source: DataFrame) -> tuple[Events, ...]:
     arguments = {text: f"a{i}" for i, text in enumerate(texts)}
     keys = dict.fromkeys(text for scope in stream.scopes for _, text in scope.keys)
     names = {text: f"k{i}" for i, text in enumerate(keys)}
+    micros = micros_of(time, time_type, time_name)
     picked = source.where(f"{time} IS NOT NULL").select(
-        *(_plain(text, name) for text, name in {**names}.items()),
-        F.expr(f"{micros_of(time, time_type, time_name)} AS {TIME}"),
+        *(_plain(text, name) for text, name in names.items()),
+        *(F.expr(f"{micros} AS {name}") for name in (TIME, START)),
         *(_plain(text, name) for text, name in arguments.items()),
         *(F.expr(f"{scope.scan.where or 'true'} AS {_KEPT}{i}") for i, scope in _numbered(stream)),
     )
@@ -73,4 +74,4 @@ def _copied(
         listed = ", ".join(map(str, having))
         whole = len(having) == len(stream.scopes)
         own.append(name if whole else f"CASE WHEN {FEEDER} IN ({listed}) THEN {name} END AS {name}")
-    return copies.selectExpr(FEEDER, *own, TIME, *arguments)
+    return copies.selectExpr(FEEDER, *own, TIME, START, *arguments)

@@ -145,9 +145,7 @@ class _Compilation:
             for p, name in self._names.items()
         }
         kept = (*self._keys, TIME, *events.arguments.values())
-        return self._aggregated(
-            events.frame.selectExpr("*", f"{TIME} AS {START}"), kept, level, made
-        )
+        return self._aggregated(events.frame, kept, level, made)
 
     def _from_rows(self, rows: DataFrame, level: Level) -> DataFrame:
         types = self.events[0]

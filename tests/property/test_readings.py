@@ -1,0 +1,78 @@
+"""Which instances read a row of another window: what the arithmetic finds is what they hold."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from weft.engines.spark.fan_out import FanOut, Reading
+from weft.engines.spark.readings import reading_of
+from weft.plan import FOLD, Roll, Scan
+from weft.window.periodic import PeriodicWindow
+
+SCAN = Scan("t", "ts", None, ())
+
+
+@st.composite
+def feeders_and_windows(draw: st.DrawFn) -> tuple[PeriodicWindow, PeriodicWindow]:
+    """A window, and one whose instances are made up of the first one's."""
+    slide, times = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    feeder = PeriodicWindow(slide * times, slide, draw(st.integers(0, 5)))
+    longer = feeder.range_us + draw(st.integers(1, 8)) * draw(
+        st.sampled_from([slide, slide * times])
+    )
+    later = feeder.offset_us + slide * draw(st.integers(0, 3))
+    window = PeriodicWindow(longer, slide * draw(st.integers(1, 6)), later)
+    assume(feeder.covers(window) or feeder.tiles(window))
+    return feeder, window
+
+
+@settings(max_examples=500)
+@given(feeders_and_windows(), st.integers(-20, 20))
+def test_a_row_reaches_the_instances_that_read_it_and_no_others(
+    pair: tuple[PeriodicWindow, PeriodicWindow], turn: int
+) -> None:
+    feeder, window = pair
+    roll = Roll((SCAN,), feeder, FOLD, (), ())
+    reading = reading_of((Roll((roll,), window, FOLD, (), ()), window), 1, roll, feeder)
+    assert reading is not None
+    event(f"one instance in {reading.stride}, {'checked' if reading.every > 1 else 'as it is'}")
+    start = feeder.offset_us + turn * feeder.slide_us
+    assert reached(reading, start) == readers(feeder, window, start)
+
+
+def readers(feeder: PeriodicWindow, window: PeriodicWindow, start: int) -> list[int]:
+    """The starts of all instances that read the feeder's instance, found one by one."""
+    number, distance = window.reads(feeder)
+    return [
+        at
+        for at in range(start - window.range_us, start + 1)
+        if (at - window.offset_us) % window.slide_us == 0
+        and start in range(at, at + number * distance, distance)
+    ]
+
+
+def reached(reading: Reading, start: int) -> list[int]:
+    """The starts of all instances that the text of a fan-out finds."""
+    plan = FanOut({0: [reading]})
+    if plan.condition is not None and not value(plan.condition, start=start):
+        return []
+    found = (
+        [value(plan.start, start=start)] if plan.starts is None else value(plan.starts, start=start)
+    )
+    if plan.later_condition is None:
+        return list(found)
+    return [at for at in found if value(plan.later_condition, start=start, instance=at)]
+
+
+def value(text: str, **row: int) -> Any:
+    """Evaluate the little SQL that a fan-out is made of."""
+    spelled = re.sub(r"(\d)L\b", r"\1", text).replace(" div ", " // ").replace(" = ", " == ")
+    functions = {
+        "pmod": lambda position, modulus: position % modulus,
+        "sequence": lambda first, last, step: range(first, last + 1, step),
+    }
+    return eval(spelled, functions | row)
