@@ -153,13 +153,17 @@ def turns_of(**seconds: float) -> str:
     return "".join(turns)
 
 
-def test_contenders_take_turns_within_each_round() -> None:
+def test_contenders_take_turns_within_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "_SETTLED_SECONDS", 0.4)
     # Each is called for its check and for the length of a call, then in three rounds.
     assert turns_of(a=0.5, b=0.5) == "ab" + "ab" + "ab" + "ba" + "ab"
 
 
-def test_a_short_contender_beside_a_long_one_is_called_once_more_before_it_is_timed() -> None:
-    assert turns_of(a=0.25, b=2.0) == "ab" + "ab" + "aab" + "baa" + "aab"
+def test_a_short_contender_beside_a_long_one_is_called_once_more_before_it_is_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(race, "_SETTLED_SECONDS", 0.4)
+    assert turns_of(a=0.25, b=0.5) == "ab" + "ab" + "aab" + "baa" + "aab"
 
 
 @pytest.mark.parametrize("times", [1, 2])
