@@ -113,8 +113,9 @@ def _is_sparks(error: Exception) -> bool:
 
 def _spark_message(error: Exception) -> str:
     # Of all it says, what went wrong is behind the name of its error class, as in [DIVIDE_BY_ZERO].
+    # What ends in a colon only counts the failures, each of which has a line and a name of its own.
     text = str(error)
-    found = re.search(r"\[[A-Z0-9_.]+\] (.+)", text)
+    found = re.search(r"\[[A-Z0-9_.]+\] (.*[^:\s])\s*$", text, re.MULTILINE)
     said = (found[1] if found else text.strip().splitlines()[0]).split(" SQLSTATE")[0].strip(" .")
     hint = "check the table and its values; WEFT_DEBUG=1 in the environment shows all Spark said"
     return f"error: spark: {said[:1].lower()}{said[1:]}\nhint: {hint}"

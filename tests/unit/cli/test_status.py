@@ -9,6 +9,7 @@ import sys
 
 import pytest
 import typer
+from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 from weft.cli.status import Commands
@@ -27,6 +28,12 @@ ENDS = {
     "negative": typer.Exit(1),
     "interrupted": KeyboardInterrupt(),
     "aborted": typer.Abort(),
+    "two stages": PySparkException(
+        "[STAGE_MATERIALIZATION_MULTIPLE_FAILURES] Multiple failures (2) in stage "
+        "materialization: \n"
+        "  1. SparkException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n"
+        "  2. SparkException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012 SQLSTATE: XX000"
+    ),
 }
 app = typer.Typer(cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -63,6 +70,12 @@ BUG_HINT = (
             "hint: check the path and permissions\n",
         ),
         ("full", 2, "error: no space left on device\n"),
+        (
+            "two stages",
+            2,
+            "error: spark: division by zero\nhint: check the table and its values; "
+            "WEFT_DEBUG=1 in the environment shows all Spark said\n",
+        ),
         ("broken", 3, "internal error: two and two make five\n" + BUG_HINT),
         ("unforeseen", 3, "internal error: KeyError: 'x'\n" + BUG_HINT),
         ("interrupted", 130, "interrupted\n"),
