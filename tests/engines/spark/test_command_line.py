@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,14 +13,16 @@ from typer.testing import CliRunner
 import weft
 from weft.cli.app import app
 from weft.engines.reference.engine import ReferenceEngine
+from weft.engines.spark import session as sessions
 from weft.engines.spark.files import read_frame
 from weft.engines.spark.measured import Steps, explained, steps_of
 from weft.engines.spark.progress import progress_of
-from weft.engines.spark.session import _has_collector, local_session
+from weft.engines.spark.session import local_session
 from weft.generate import sensors
 from weft.tables import read_table, write_table
 
 if TYPE_CHECKING:
+    import re
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -108,22 +111,63 @@ def test_no_java_is_said_in_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         local_session()
 
 
-def test_java_collects_garbage_as_the_user_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+COLLECTOR, MEMORY = sessions._NAMES_COLLECTOR, sessions._NAMES_MEMORY
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "chosen"),
+    [
+        ("spark.driver.extraJavaOptions", "-Dhttp.proxyHost=here", None),
+        ("spark.driver.extraJavaOptions", "-Xss4m -XX:+UseG1GC", COLLECTOR),
+        ("spark.driver.defaultJavaOptions", "-Dof.mine=1", COLLECTOR),
+        ("spark.driver.memory", "2g", MEMORY),
+        ("JAVA_TOOL_OPTIONS", "-XX:+UseZGC", COLLECTOR),
+        ("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell", MEMORY),
+        ("SPARK_DRIVER_MEMORY", "3g", MEMORY),
+    ],
+)
+def test_java_starts_as_the_user_says(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    setting: str,
+    value: str,
+    chosen: re.Pattern[str] | None,
 ) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert not _has_collector({"spark.driver.extraJavaOptions": "-Dhttp.proxyHost=here"})
-    assert _has_collector({"spark.driver.extraJavaOptions": "-Xss4m -XX:+UseG1GC"})
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseZGC")
-    assert _has_collector({})
-    monkeypatch.delenv("JAVA_TOOL_OPTIONS")
-    (tmp_path / "spark-defaults.conf").write_text("spark.driver.defaultJavaOptions  -Dof.mine=1\n")
-    assert _has_collector({})
+    for name in sessions._OPTIONS:
+        monkeypatch.delenv(name, raising=False)
+    for names in (COLLECTOR, MEMORY):
+        assert not sessions._is_chosen(names, {})
+        if setting.startswith("spark."):
+            assert sessions._is_chosen(names, {setting: value}) == (names is chosen)
+            (tmp_path / "spark-defaults.conf").write_text(f"{setting}  {value}\n")
+        else:
+            monkeypatch.setenv(setting, value)
+        assert sessions._is_chosen(names, {}) == (names is chosen)
+        monkeypatch.delenv(setting, raising=False)
+        (tmp_path / "spark-defaults.conf").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"),
+    [("max", "4096m"), (64 << 30, "4096m"), (12 << 30, "3072m"), (2 << 30, "1024m")],
+)
+def test_spark_takes_a_quarter_of_the_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: int | str, memory: str
+) -> None:
+    (tmp_path / "memory.max").write_text(f"{limit}\n")
+    monkeypatch.setattr(sessions, "_MEMORY_LIMITS", (str(tmp_path / "memory.max"), "/not/there"))
+    machine = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 4 << 20}  # 16 GB
+    monkeypatch.setattr(os, "sysconf", machine.__getitem__)
+    assert sessions._memory() == memory
 
 
 def test_a_session_that_weft_starts_collects_with_all_cores(spark: SparkSession) -> None:
     if is_remote():
         pytest.skip("the server was started elsewhere")
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    # A part of the young generation is always free, and does not count.
+    assert runtime.maxMemory() >> 20 > 0.75 * int(sessions._memory().removesuffix("m"))
     options = spark.sparkContext.getConf().get("spark.driver.defaultJavaOptions", "")
     assert options == "-XX:+UseParallelGC"
     beans = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()

@@ -77,7 +77,8 @@ def roll_windows(
     count, distance = outer.reads(inner)
     if inner.range_us == outer.range_us:
         return pick(flow, outer, wanted)
-    if distance == inner.slide_us:
+    # A partial that is one of those it combines may be read twice: no search for neighbours.
+    if distance == inner.slide_us or all(p.laws().selective for p in wanted):
         # A feeder's instance is inside if it starts early enough.
         reach = PeriodicWindow(outer.range_us - inner.range_us + 1, outer.slide_us, outer.offset_us)
         found = window_ranges(reach, flow.keys, flow.starts_us)

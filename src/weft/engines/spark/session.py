@@ -26,6 +26,9 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    # The number of rows bounds what goes to Python at a time; a bound of bytes as well would have
+    # Spark measure the batch after every row. This is no bound.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
@@ -36,7 +39,17 @@ _ONE_MACHINE = {"spark.sql.adaptive.enabled": "false"}
 # have none to spare for a collector that works beside them.
 _COLLECTOR = {"spark.driver.defaultJavaOptions": "-XX:+UseParallelGC"}
 _NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b|defaultJavaOptions")
-_JAVA_OPTIONS = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS")
+_NAMES_MEMORY = re.compile(r"driver[.-]memory|driver_memory", re.IGNORECASE)
+_OPTIONS = (
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_SUBMIT_OPTS",
+    "JAVA_TOOL_OPTIONS",
+    "SPARK_DRIVER_MEMORY",
+)
+# Spark takes 1 GB of any machine, which buffers of large files fill; Java itself takes a quarter.
+_LEAST_MEMORY = 1 << 30
+_MEMORY_SHARE = 4
+_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # A monitoring service on a free port, which tells how many rows a stage has read.
 MONITORED = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
 
@@ -51,8 +64,8 @@ def local_session(
 ) -> SparkSession:
     """Start a quiet Spark on this machine, or return the session that is already running.
 
-    All cores unless told otherwise, no web interface, time zone UTC, no log. `settings` are
-    Spark's own, such as `{"spark.driver.memory": "4g"}`, and win over these.
+    All cores unless told otherwise, a quarter of the memory, no web interface, time zone UTC, no
+    log. `settings` are Spark's own, such as `{"spark.driver.memory": "4g"}`, and win over these.
     """
     from pyspark.sql import SparkSession
 
@@ -63,8 +76,10 @@ def local_session(
     wanted = {"spark.sql.shuffle.partitions": workers, **_SETTINGS, **(settings or {})}
     if not remote:
         wanted = _ONE_MACHINE | wanted
-    if not _has_collector(settings or {}):
+    if not _is_chosen(_NAMES_COLLECTOR, settings or {}):
         wanted = _COLLECTOR | wanted
+    if not _is_chosen(_NAMES_MEMORY, settings or {}):
+        wanted = {"spark.driver.memory": _memory()} | wanted
     builder = SparkSession.builder.appName("weft")
     if not remote:
         builder = builder.master(f"local[{workers}]")
@@ -83,20 +98,30 @@ def local_session(
     return session
 
 
-def _has_collector(settings: Mapping[str, str]) -> bool:
-    """Tell whether the user chose how Java collects garbage, which starts with one choice only.
+def _is_chosen(names: re.Pattern[str], settings: Mapping[str, str]) -> bool:
+    """Tell whether the user chose what these names stand for, in any of the places for it.
 
-    >>> _has_collector({"spark.driver.extraJavaOptions": "-XX:+UseG1GC"})
+    >>> _is_chosen(_NAMES_COLLECTOR, {"spark.driver.extraJavaOptions": "-XX:+UseG1GC"})
     True
     """
     import pyspark
 
     given = (f"{name} {value}" for name, value in settings.items())
-    variables = (os.environ.get(name, "") for name in _JAVA_OPTIONS)
+    variables = (f"{name} {os.environ[name]}" for name in _OPTIONS if name in os.environ)
     home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
     defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"), "spark-defaults.conf")
     written = defaults.read_text(errors="replace") if defaults.is_file() else ""
-    return any(_NAMES_COLLECTOR.search(text) for text in (*given, *variables, written))
+    return any(names.search(text) for text in (*given, *variables, written))
+
+
+def _memory() -> str:
+    """Return a quarter of the memory that this process may use, at least what Spark would take."""
+    known = hasattr(os, "sysconf")  # not on Windows
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 0]
+    for file in filter(Path.is_file, map(Path, _MEMORY_LIMITS)):
+        limit = file.read_text().strip()
+        sizes += [int(limit)] if limit.isdecimal() else []  # or "max": none
+    return f"{max(min(sizes) // _MEMORY_SHARE, _LEAST_MEMORY) >> 20}m"
 
 
 def _check_java() -> None:
