@@ -154,27 +154,6 @@ def test_slices_made_by_catalyst(
     assert_same_rows(asked, got.toArrow(), wanted, "columnar")
 
 
-@pytest.mark.parametrize(("asked", "taken"), [(2, 8), (50, 128), (200, 200)])
-def test_few_keys_are_spread_over_more_partitions_than_cores(
-    spark: SparkSession, explained: Callable[[DataFrame], str], asked: int, taken: int
-) -> None:
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    spark.conf.set(name, asked)
-    try:
-        got = weft.aggregate(
-            to_spark(readings(), spark),
-            time="ts",
-            by=["k"],
-            windows={"c": weft.counting(4)},
-            aggs={"n": agg.count()},
-        )
-        (found,) = re.findall(r"hashpartitioning\(k0#\d+, (\d+)\)", explained(got))
-        assert int(found) == taken
-    finally:
-        spark.conf.set(name, before)
-
-
 def test_global_windows_are_sliced_in_parallel(
     spark: SparkSession, explained: Callable[[DataFrame], str]
 ) -> None:

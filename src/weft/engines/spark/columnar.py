@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from weft.plan import Emit
     from weft.plan.plan import Ships
 
-# Hashing spreads few keys unevenly over few partitions. Of more partitions than cores, a core
-# that has done a small one takes the next; beyond so many, keys are even enough.
-_PARTITIONS_TO_EVEN_OUT = 4
-_EVEN_PARTITIONS = 128
 COUNTS = ("count", "count_distinct", "approx_count_distinct")
 
 
@@ -86,16 +82,8 @@ class ColumnarStrategy:
 def clustered(frame: DataFrame, keys: Sequence[str], order: Sequence[str]) -> DataFrame:
     """Bring the rows of each key together, in order."""
     by = [F.expr(text) for text in keys]
-    together = _spread(frame, by) if by else frame.repartition(1)
+    together = frame.repartition(*by) if by else frame.repartition(1)
     return together.sortWithinPartitions(*(F.expr(text) for text in order))
-
-
-def _spread(frame: DataFrame, by: Sequence[Column]) -> DataFrame:
-    """Partition rows such that even few keys keep all cores busy."""
-    asked = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    if asked >= _EVEN_PARTITIONS:
-        return frame.repartition(*by)  # and Spark may still put small ones together
-    return frame.repartition(min(_PARTITIONS_TO_EVEN_OUT * asked, _EVEN_PARTITIONS), *by)
 
 
 @dataclass(frozen=True, slots=True)
