@@ -7,9 +7,8 @@ import gc
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import cycle, islice
 from statistics import median
 from time import perf_counter
 from typing import Any, assert_never
@@ -151,11 +150,13 @@ def _time_runners(
             checks[name] = _timed(runner, 1)
         if text := difference(name, checks[name][1]):
             return {}, (f"{name}, {case.label}: {text}",)
-    few = {n: runs for n in runners if (runs := race.contenders[n].runs) is not None}
-    rounds, answers = _time_rounds({n: r for n, r in runners.items() if n not in few}, race.rounds)
-    for name, runs in few.items():
-        times = [checks[name][0], *(_timed(runners[name], 1)[0] for _ in range(runs - 1))]
-        rounds[name] = list(islice(cycle(times), race.rounds))
+    seldom = {
+        n: _Seldom(runner, runs, checks[n][0])
+        for n, runner in runners.items()
+        if (runs := race.contenders[n].runs) is not None
+    }
+    others = {n: runner for n, runner in runners.items() if n not in seldom}
+    rounds, answers = _time_rounds(others, seldom, race.rounds)
     # A runner that spoils its inputs is right the first time only.
     wrong = tuple(
         f"{name}, {case.label}, after {race.rounds} rounds: {text}"
@@ -165,8 +166,28 @@ def _time_runners(
     return {name: rounds[name] for name in runners}, wrong
 
 
+@dataclass(slots=True)
+class _Seldom:
+    """A runner that takes long, timed in a few of the rounds; others have the time before."""
+
+    runner: Runner
+    runs: int  # the check that comes before all rounds being the first
+    seconds: float
+
+    def in_round(self, number: int, number_of_rounds: int) -> float:
+        """Return its time, taken anew where the next of its runs, evenly spread, is due.
+
+        The machine may change its speed during a race, so both sides of a ratio are timed close
+        to each other.
+        """
+        done, due = ((n * self.runs) // number_of_rounds for n in (number - 1, number))
+        if number and due > done:
+            self.seconds, _ = _timed(self.runner, 1)
+        return self.seconds
+
+
 def _time_rounds(
-    runners: Mapping[str, Runner], number_of_rounds: int
+    runners: Mapping[str, Runner], seldom: Mapping[str, _Seldom], number_of_rounds: int
 ) -> tuple[dict[str, list[float]], dict[str, Any]]:
     """Time runners in turn, round after round; return also the last answer of each."""
     seconds_of = {name: max(_timed(runner, 1)[0], 1e-9) for name, runner in runners.items()}
@@ -177,9 +198,11 @@ def _time_rounds(
     round_seconds = sum(calls[name] * seconds for name, seconds in seconds_of.items())
     repeats = min(max(1, round(_ROUND_SECONDS / round_seconds)), _MOST_REPEATS)
     names = list(runners)
-    rounds: dict[str, list[float]] = {name: [] for name in names}
+    rounds: dict[str, list[float]] = {name: [] for name in (*names, *seldom)}
     answers: dict[str, Any] = {}
     for number in range(number_of_rounds):
+        for name, one in seldom.items():
+            rounds[name].append(one.in_round(number, number_of_rounds))
         # Each round starts with another contender, so that no one always follows the same one.
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:

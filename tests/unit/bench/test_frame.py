@@ -185,6 +185,23 @@ def test_a_long_contender_runs_as_often_as_told_and_first_for_its_answer(times: 
     assert run_entry(liar, quick=True).notes == ("quick, size=1: expected 7, got 8",)
 
 
+def test_runs_of_a_long_contender_are_spread_over_the_rounds() -> None:
+    turns: list[str] = []
+
+    def start(name: str, seconds: float) -> Callable[[Any], Callable[[], int]]:
+        def ready(inputs: Any) -> Callable[[], int]:
+            runner = busy(seconds)(inputs)
+            return lambda: turns.append(name) or runner()
+
+        return ready
+
+    contenders = {"a": Contender(start("a", 3.0)), "s": Contender(start("s", 30.0), runs=3)}
+    entry = replace(RACE, expected=None, contenders=contenders, baseline="s", bars=(), rounds=6)
+    run_entry(entry, quick=True)
+    # Both are checked and the length of a call is found; then two rounds for each long run.
+    assert "".join(turns) == "sa" + "a" + "aa" + "saa" + "saa"
+
+
 def test_the_answer_of_a_yardstick_is_not_compared() -> None:
     stick = Contender(busy(0.5, answer=0), yardstick=True)
     entry = replace(RACE, contenders={**RACE.contenders, "stick": stick})
