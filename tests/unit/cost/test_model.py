@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +22,9 @@ from weft.cost.occupancy import occupancy
 from weft.cost.strategies import native_costs
 from weft.errors import DataError
 from weft.plan import Roll
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def workload(*windows, agg=None) -> weft.Workload:
@@ -166,18 +171,28 @@ def test_windows_over_rare_events_are_shared_on_spark() -> None:
     assert plan.planner != "independent"
 
 
-def test_planning_twenty_windows_takes_far_less_than_a_tenth_of_a_second() -> None:
-    """The published bar is 100 ms for one optimizer; this is all of them together."""
-    import time
+def test_planning_twenty_windows_takes_less_than_counting_to_three_million() -> None:
+    """The published bar is 100 ms for one optimizer; this is all of them together.
 
+    In 100 ms Python counts to about three million. Machines that others use as well may take twice
+    as long for either, so they are timed side by side.
+    """
     twenty = workload(*(weft.tumbling(f"{n} seconds") for n in range(10, 110, 5)))
-    weft.optimize(twenty)
-    times = []
-    for _ in range(7):
+
+    def count() -> None:
+        number = 0
+        while number < 3_000_000:
+            number += 1
+
+    def seconds(call: Callable[[], object]) -> float:
         start = time.process_time()
-        weft.optimize(twenty)
-        times.append(time.process_time() - start)
-    assert min(times) < 0.1
+        call()
+        return time.process_time() - start
+
+    weft.optimize(twenty)
+    rounds = [(seconds(lambda: weft.optimize(twenty)), seconds(count)) for _ in range(7)]
+    planning, counting = (min(times) for times in zip(*rounds, strict=True))
+    assert planning < counting
 
 
 def test_prices_of_a_plan_are_the_sum_of_its_nodes() -> None:
