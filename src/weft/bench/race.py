@@ -168,7 +168,7 @@ def _time_runners(
 
 @dataclass(slots=True)
 class _Seldom:
-    """A runner that takes long, timed in a few of the rounds; others have the time before."""
+    """A runner that takes long: timed in a few rounds, and the rounds between take that time."""
 
     runner: Runner
     runs: int  # the check that comes before all rounds being the first
