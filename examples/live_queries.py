@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 import weft
-from weft.engines.local.live import Registration
+from weft.sessions.registration import Registration
 from weft.window import Window
 
 MINUTE_US = 60_000_000

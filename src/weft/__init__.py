@@ -31,20 +31,20 @@ from weft.window import (
 )
 
 if TYPE_CHECKING:
-    from weft.engines.local.session import LocalSession
-    from weft.engines.spark.rewrite import rewrite
     from weft.parsing import parse
     from weft.planners.portfolio import optimize
+    from weft.rewrite.statements import rewrite
+    from weft.sessions.local_session import LocalSession
     from weft.starting import start
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: the parser alone takes longer to import than all the rest.
 _LATER = {
-    "LocalSession": "weft.engines.local.session",
+    "LocalSession": "weft.sessions.local_session",
     "parse": "weft.parsing",
     "optimize": "weft.planners.portfolio",
-    "rewrite": "weft.engines.spark.rewrite",
+    "rewrite": "weft.rewrite.statements",
     "start": "weft.starting",
 }
 

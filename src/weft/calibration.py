@@ -195,8 +195,8 @@ def _stream_probes(
 ) -> Iterator[Probe]:
     """Play a table back as a stream, in few micro-batches and in many."""
     from weft.engines.spark.session import local_session
-    from weft.engines.spark.streaming.replay import drained, replayed
     from weft.generate import sensors
+    from weft.sessions.replay import drained, replayed
 
     session, rate, warm = local_session(), events / _STREAM_SECONDS, False
     for devices in (10, 1000):

@@ -176,8 +176,8 @@ def _streamed(
 ) -> dict[str, pa.Table]:
     """Play the tables back as streams; without a watermark of their own nothing is late in them."""
     from weft.engines.spark.session import current_session, to_spark
-    from weft.engines.spark.streaming.columnar import ROCKS_STORE, stored_in
-    from weft.engines.spark.streaming.replay import collected, replayed
+    from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, stored_in
+    from weft.sessions.replay import collected, replayed
 
     session = current_session()
     timed = Workload(
@@ -202,7 +202,7 @@ def _comparable(
     """Leave out what a stream still holds open when its input ends."""
     if engine != STREAM:
         return rows
-    from weft.engines.spark.streaming.replay import closed_join_rows, closed_rows
+    from weft.sessions.replay import closed_join_rows, closed_rows
 
     if isinstance(query, JoinQuery):
         return closed_join_rows(query, rows, tables)

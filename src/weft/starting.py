@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from weft.engines.spark.streaming.checkpoint import Checkpoint, Record
-    from weft.engines.spark.streaming.fanning import FanOutBatches
+    from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
     from weft.plan import Plan
+    from weft.sessions.sink_fan_out import FanOutBatches
     from weft.statistics import Statistics
 
     Planning = Statistics | Mapping[str, Statistics] | None
@@ -56,9 +56,9 @@ def start(
         stream = weft.start(workload, {"readings": df}, sinks="features", checkpoint="checkpoint")
         stream.awaitTermination()
     """
-    from weft.engines.spark.streaming.checkpoint import Checkpoint
-    from weft.engines.spark.streaming.columnar import stored_for
-    from weft.engines.spark.streaming.places import Place
+    from weft.engines.spark.streaming.checkpoint.places import Place
+    from weft.engines.spark.streaming.checkpoint.record import Checkpoint
+    from weft.engines.spark.streaming.columnar.strategy import stored_for
 
     kept = Checkpoint(Place.of(checkpoint))
     record = record_for(workload, sources, kept, strategy, planner, statistics, mode)
@@ -84,10 +84,10 @@ def record_for(
     mode: str = "append",
 ) -> Record:
     """Return how a stream is to run: as its checkpoint says, or by a new plan without one."""
-    from weft.engines.spark.streaming.migration import resumed
-    from weft.engines.spark.streaming.processor import MODES, UPDATE
+    from weft.engines.spark.streaming.columnar.processor import MODES, UPDATE
     from weft.plan.plan import COLUMNAR
     from weft.running import bind_tables
+    from weft.sessions.migration import resumed
 
     if mode not in MODES:
         raise QueryError(f"unknown mode {mode!r}", hint=f"use one of {', '.join(MODES)}")
@@ -116,10 +116,10 @@ def _planned(
     planner: str,
     statistics: Planning,
 ) -> Record:
-    from weft.engines.spark.streaming.checkpoint import Record
-    from weft.engines.spark.streaming.columnar import buckets_of
+    from weft.engines.spark.streaming.checkpoint.record import Record
+    from weft.engines.spark.streaming.columnar.scope_structs import Parcel
+    from weft.engines.spark.streaming.columnar.strategy import buckets_of
     from weft.engines.spark.streaming.engine import SparkStreamEngine
-    from weft.engines.spark.streaming.parcels import Parcel
     from weft.engines.spark.streaming.streams import streams_of
     from weft.plan.plan import COLUMNAR, NATIVE
     from weft.running import plan_for
@@ -149,10 +149,10 @@ def _fan_out(
 ) -> FanOutBatches:
     """Compile a stream, and write down how it runs before it does."""
     from weft.engines.spark.streaming.engine import SparkStreamEngine
-    from weft.engines.spark.streaming.fanning import FanOutBatches
-    from weft.engines.spark.streaming.live import LiveWorkload
     from weft.engines.spark.streaming.sinks import routes_with
     from weft.plan.plan import COLUMNAR
+    from weft.sessions.live_stream import LiveWorkload
+    from weft.sessions.sink_fan_out import FanOutBatches
 
     queries = [*dict.fromkeys(emit.query for emit in record.plan.emits), *record.suspended]
     routes = routes_with(sinks, queries, record.live_sinks)

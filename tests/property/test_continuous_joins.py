@@ -10,20 +10,20 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from weft import agg
-from weft.bench.suite.joins_runs import filled, streams_of
-from weft.cost.joins import SideLoad, placement_name, placements
+from weft.bench.suite.joins.runs import filled, streams_of
+from weft.cost.joins.tuples import SideLoad, placement_name, placements
 from weft.engines.joins import join_schema, variable_types
-from weft.engines.local.joins.continuous import ContinuousJoin
-from weft.engines.local.joins.state import PROBES
-from weft.engines.local.session import LocalSession
+from weft.engines.local.joins.continuous.join import ContinuousJoin
+from weft.engines.local.joins.continuous.state import PROBES
 from weft.engines.reference.engine import _table
 from weft.engines.reference.joins import _coalesced, aggregation_set, read_side
 from weft.engines.reference.oracle import ResultRow
-from weft.engines.reference.rows import rows_of
+from weft.engines.scalar.rows import rows_of
 from weft.errors import DataError
 from weft.plan.joins import JoinShape
 from weft.planners.joins import emit_of
 from weft.query import JoinInput, JoinQuery, Workload
+from weft.sessions.local_session import LocalSession
 from weft.testing import assert_same_rows
 from weft.testing.joins import ROWS, join_rows
 from weft.window import LandmarkWindow, PeriodicWindow
@@ -31,7 +31,7 @@ from weft.window import LandmarkWindow, PeriodicWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from weft.cost.joins import Method
+    from weft.cost.joins.tuples import Method
 
 
 @st.composite

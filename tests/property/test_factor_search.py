@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.cost.factor_cost import PaperCost, RateCost
-from weft.planners.factor_candidates import factor_candidates
-from weft.planners.factor_exact import solve_milp
-from weft.planners.factor_graph import feeds, legal_arcs, sharing_graph
-from weft.planners.factor_paper import insert_factors
-from weft.planners.factor_search import min_cost_graph, search_factors
+from weft.planners.factor.candidates import factor_candidates
+from weft.planners.factor.exact import solve_milp
+from weft.planners.factor.graph import feeds, legal_arcs, sharing_graph
+from weft.planners.factor.paper import insert_factors
+from weft.planners.factor.search import min_cost_graph, search_factors
 from weft.window.periodic import PeriodicWindow
 
 RELATIONS = ("covered", "tiled", "reused")

@@ -10,7 +10,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.cost.joins import placement_name, placements
+from weft.cost.joins.tuples import placement_name, placements
 from weft.engines.reference.engine import ReferenceEngine
 from weft.plan import Slice
 from weft.planners.portfolio import optimize

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from weft.engines.spark.fan_out import FanOut, Reading
-from weft.engines.spark.readings import reading_of
+from weft.engines.spark.sql.fan_out import FanOut, Reading
+from weft.engines.spark.sql.readings import reading_of
 from weft.plan import FOLD, Roll, Scan
 from weft.window.periodic import PeriodicWindow
 

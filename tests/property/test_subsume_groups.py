@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.planners.subsume_groups import (
+from weft.planners.subsume.groups import (
     check_groups,
     minimum_groups,
     reason_to_stand_alone,
     subsume_windows,
     subsumes,
 )
-from weft.planners.subsume_live import embed, suspend
-from weft.planners.subsume_matching import maximum_matching
+from weft.planners.subsume.live import embed, suspend
+from weft.planners.subsume.matching import maximum_matching
 from weft.window.periodic import PeriodicWindow
 
 multiples = st.builds(

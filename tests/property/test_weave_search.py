@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from weft.planners.weave_groups import WeaveWindows, group_windows
-from weft.planners.weave_moves import exact_partition, partition
-from weft.planners.weave_search import weave, weave_exact
-from weft.planners.weave_trees import TreeModel, Trees
+from weft.planners.weave.groups import WeaveWindows, group_windows
+from weft.planners.weave.moves import exact_partition, partition
+from weft.planners.weave.search import weave, weave_exact
+from weft.planners.weave.trees import TreeModel, Trees
 
 TECHNIQUES = (
     "naive",

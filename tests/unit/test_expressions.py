@@ -13,12 +13,12 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from weft import agg
-from weft.engines.local.columns import evaluate as columnar
-from weft.engines.local.frame import Frame
+from weft.engines.local.expressions.evaluate import evaluate as columnar
+from weft.engines.local.values.frame import Frame
 from weft.engines.reference.events import events_by_key
-from weft.engines.reference.expressions import compiled
 from weft.engines.reference.oracle import evaluate
-from weft.engines.reference.rows import EventRow, rows_of
+from weft.engines.scalar.expressions import compiled
+from weft.engines.scalar.rows import EventRow, rows_of
 from weft.engines.schema import check_filter, expression_type, result_schema
 from weft.errors import DataError, QueryError, UnsupportedError, WeftError
 from weft.expression import RESERVED, SCALAR_FUNCTIONS, canonical, column, columns_of, tree

@@ -20,22 +20,20 @@ def entries() -> tuple[Entry, ...]:
     >>> len(names) == len(set(names))
     True
     """
-    from weft.bench.suite import (
-        joins,
-        kernels_latency,
-        kernels_speed,
-        kernels_techniques,
-        local_cutty,
-        local_memory,
-        local_speed,
-        local_subsume,
-        planners_factor,
-        planners_subsume,
-        planners_weave,
-        spark_batch,
-        spark_plans,
-        spark_stream,
-    )
+    from weft.bench.suite.joins import entries as joins
+    from weft.bench.suite.kernels import latency as kernels_latency
+    from weft.bench.suite.kernels import speed as kernels_speed
+    from weft.bench.suite.kernels import techniques as kernels_techniques
+    from weft.bench.suite.local import cutty as local_cutty
+    from weft.bench.suite.local import memory as local_memory
+    from weft.bench.suite.local import speed as local_speed
+    from weft.bench.suite.local import subsume as local_subsume
+    from weft.bench.suite.planners import factor as planners_factor
+    from weft.bench.suite.planners import subsume as planners_subsume
+    from weft.bench.suite.planners import weave as planners_weave
+    from weft.bench.suite.spark import batch as spark_batch
+    from weft.bench.suite.spark import plans as spark_plans
+    from weft.bench.suite.spark import stream as spark_stream
 
     families = (
         kernels_speed,

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import bench, calibrate, demo, explain, generate, queries, run, stream, verify
+from weft.cli.commands import (
+    bench,
+    calibrate,
+    demo,
+    explain,
+    generate,
+    queries,
+    run,
+    stream,
+    verify,
+)
 from weft.cli.options import examples
 from weft.cli.status import Commands
 

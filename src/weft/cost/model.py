@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, assert_never
 
-from weft.cost.edges import edge_rate
+from weft.cost.edges.rates import edge_rate
 from weft.cost.occupancy import occupancy
 from weft.errors import DataError
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice

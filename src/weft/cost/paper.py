@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from weft.cost.edges import edge_rate
+from weft.cost.edges.rates import edge_rate
 from weft.cost.factor_cost import PaperCost
 from weft.cost.omega import OMEGA_TECHNIQUES, overlap_factor
 from weft.plan.nodes import FOLD, STAIR, Emit, Join, Node, Roll, Scan, Slice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from weft.cost.joins import SideLoad
+from weft.cost.joins.tuples import SideLoad
 from weft.cost.occupancy import keys_behind
 from weft.engines.kinds import kind_of, wider_type
 from weft.engines.schema import call_type, check_filter, expression_type, time_type

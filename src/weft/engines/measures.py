@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weft.cost.model import RateModel, coefficients_of
 from weft.engines.base import Engine
 from weft.plan import Emit, Roll, Scan, Slice
-from weft.plan.render_words import factor_windows, node_ids, title
+from weft.plan.render.words import factor_windows, node_ids, title
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from itertools import accumulate
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
-from weft.cost.divisors import divisors
+from weft.cost.edges.divisors import divisors
 from weft.errors import QueryError
 from weft.window import PeriodicWindow
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.errors import DataError
-from weft.kernels.grouping import Column
+from weft.kernels.grouping.batches import Column
 
 if TYPE_CHECKING:
     from weft.kernels.partials import Bools, Int64s

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 def digest_of_sources(folder: Path) -> str:
     """Return a name for all that the modules of a folder say: another after an edit of any."""
     digest = blake2b(digest_size=6)
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -43,7 +43,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     specialisation, so the combine is inlined and each operation has its own machine code. A
     kernel works in arrays that it is given; it can neither allocate one nor return a view.
 
-    >>> from weft.kernels import naive
+    >>> from weft.kernels.techniques import naive
     >>> from weft.kernels.operations import COUNT
     >>> naive.size(naive.new(COUNT, capacity=4), 0)
     0

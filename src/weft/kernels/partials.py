@@ -18,7 +18,7 @@ from weft.kernels import operations
 from weft.kernels.compensated import COMPENSATED_SUM
 from weft.kernels.operations import Operation
 from weft.kernels.parallel import unlocked
-from weft.kernels.ranges import aggregate_ranges
+from weft.kernels.ranges.choice import aggregate_ranges
 
 if TYPE_CHECKING:
     from weft.kernels.columns import Columns

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from weft.errors import DataError, UnsupportedError
-from weft.kernels import (
+from weft.kernels.techniques import (
     b_int,
     daba,
     daba_lite,
@@ -28,7 +28,7 @@ from weft.kernels import (
     two_stacks,
     two_stacks_lite,
 )
-from weft.kernels.snapshot import from_bytes, to_bytes
+from weft.kernels.techniques.snapshot import from_bytes, to_bytes
 from weft.techniques import TECHNIQUES, Technique
 
 if TYPE_CHECKING:

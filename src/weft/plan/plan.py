@@ -119,7 +119,7 @@ class Plan:
 
     def explain(self, format: Format = "text") -> str:
         """Print the plan: as text, verbose text, JSON, a mermaid graph, or one HTML page."""
-        from weft.plan.explain import render
+        from weft.plan.render.explain import render
 
         if format not in FORMATS:
             raise QueryError(

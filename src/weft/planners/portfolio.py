@@ -15,17 +15,18 @@ from weft.errors import InternalError, QueryError, UnsupportedError
 from weft.plan import ENGINES, FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
-from weft.planners import factor, independent, slicing, subsume, triweave, weave
+from weft.planners import factor, independent, slicing, subsume, weave
 from weft.planners.base import Context, NoProposal, Planner, Proposal
 from weft.planners.joins import PlannedJoin, is_placement, join_candidates, plan_joins
 from weft.planners.shares import shares_of
+from weft.planners.weave import triweave
 from weft.query import Workload
 from weft.statistics import Statistics
 from weft.techniques import TECHNIQUES
 from weft.time import duration_us, format_us
 
 if TYPE_CHECKING:
-    from weft.cost.joins import SideLoad
+    from weft.cost.joins.tuples import SideLoad
     from weft.plan import Node, StrategyChoice
     from weft.time import Duration
 

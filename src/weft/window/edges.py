@@ -50,7 +50,7 @@ def edge_classes(windows: Iterable[PeriodicWindow], slicing: Slicing) -> tuple[E
 def composite_edges(classes: Iterable[EdgeClass]) -> tuple[int, tuple[int, ...]]:
     """Return the composite period and the distinct edges in `[0, period)`.
 
-    Enumerates, so it is for small periods; `weft.cost.edges` counts without enumerating.
+    Enumerates, so it is for small periods; `weft.cost.edges.rates` counts without enumerating.
 
     >>> composite_edges([(0, 2), (0, 4)])
     (4, (0, 2))

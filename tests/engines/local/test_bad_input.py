@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import weft
-from weft.engines.local.session import LocalSession
+from weft.sessions.local_session import LocalSession
 
 CENTURY_US = 100 * 365 * 86_400 * 1_000_000
 

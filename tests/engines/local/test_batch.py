@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.engines.local import emitting, results
+from weft.engines.local.output import tables as results
+from weft.engines.local.windows import close as emitting
 from weft.planners.portfolio import PLANNERS
 from weft.running import columns_of_table
 from weft.testing import assert_same_rows

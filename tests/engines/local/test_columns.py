@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weft import DataError, WeftError
-from weft.engines.local.columns import evaluate
-from weft.engines.local.frame import Frame
-from weft.engines.reference.expressions import compiled
-from weft.engines.reference.rows import rows_of
+from weft.engines.local.expressions.evaluate import evaluate
+from weft.engines.local.values.frame import Frame
+from weft.engines.scalar.expressions import compiled
+from weft.engines.scalar.rows import rows_of
 
 RELAXED = settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
 SCHEMA = pa.schema(

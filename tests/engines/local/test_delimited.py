@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import weft
-from weft.engines.local.session import LocalSession
+from weft.sessions.local_session import LocalSession
 from weft.testing import assert_same_rows
 
 ROOT = Path(__file__).parents[3]

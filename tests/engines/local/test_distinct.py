@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import weft
-from weft.engines.local.session import LocalSession
+from weft.sessions.local_session import LocalSession
 from weft.testing import assert_same_rows
 
 NESTED = {f"{r}/{s}": weft.hopping(r, s) for r, s in [

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.local import flows
-from weft.engines.local.flows import Flow, merged
+from weft.engines.local.windows import flow as flows
+from weft.engines.local.windows.flow import Flow, merged
 
 if TYPE_CHECKING:
     import pytest

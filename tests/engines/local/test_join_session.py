@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.cost.joins import placements
+from weft.cost.joins.tuples import placements
 from weft.engines.reference.engine import ReferenceEngine
 from weft.query import JoinQuery, Workload
 from weft.testing import assert_same_rows

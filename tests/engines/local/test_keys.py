@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.engines.local.flows import Flow, compacted, merged
-from weft.engines.local.keys import ColumnCodes
+from weft.engines.local.values.keys import ColumnCodes
+from weft.engines.local.windows.flow import Flow, compacted, merged
 
 # Close together, so looked up by position; one far away, and NULL, so looked up in the list.
 values = st.integers(-60, 60) | st.just(5_000_000) | st.none()

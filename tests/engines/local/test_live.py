@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import weft
 from weft.engines.local.operator import ScopeOperator
-from weft.engines.local.session import LocalSession
 from weft.plan.nodes import topological
+from weft.sessions.local_session import LocalSession
 from weft.testing import assert_same_rows
 from weft.testing.strategies import events, periodic_windows, queries, windows
 from weft.window import CountingWindow, MeasuredWindow, PunctuatedWindow, SessionWindow

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.engines.local.session import LocalSession
 from weft.generate import sensors
 from weft.planners.portfolio import PLANNERS
 from weft.running import run_measured
+from weft.sessions.local_session import LocalSession
 
 READINGS = sensors(rows=6000, seed=3, devices=4, rate=10.0)
 KNOWN = weft.Statistics(rate=10.0, keys=4)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from weft.aggregates import Partial
-from weft.engines.local.flows import Flow
-from weft.engines.local.rolls import roll_windows
+from weft.engines.local.windows.flow import Flow
+from weft.engines.local.windows.rolls import roll_windows
 from weft.kernels import operations
 from weft.kernels.partials import Partials
 from weft.window import PeriodicWindow

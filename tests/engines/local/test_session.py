@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.engines.local.session import LocalSession
+from weft.sessions.local_session import LocalSession
 from weft.testing import assert_same_rows
 from weft.testing.strategies import events, windows, workloads
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import weft
-from weft.engines.local import archive
-from weft.engines.local.session import LocalSession
+from weft.sessions import archive
+from weft.sessions.local_session import LocalSession
 
 if TYPE_CHECKING:
     from pathlib import Path

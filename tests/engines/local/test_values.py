@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.engines.local.keys import KeyCodes
-from weft.engines.local.session import LocalSession
+from weft.engines.local.values.keys import KeyCodes
+from weft.sessions.local_session import LocalSession
 from weft.testing import assert_same_rows
 
 RELAXED = settings(deadline=None, max_examples=10, suppress_health_check=list(HealthCheck))

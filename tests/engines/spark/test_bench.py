@@ -10,9 +10,9 @@ import pytest
 from weft.bench.frame import Case, Contender, Race
 from weft.bench.race import run_entry
 from weft.bench.registry import entries
-from weft.bench.suite import spark_plans
-from weft.bench.suite.planners_factor import Setup
-from weft.bench.suite.spark_runs import run_shared, run_stock, same_answers
+from weft.bench.suite.planners.factor import Setup
+from weft.bench.suite.spark import plans as spark_plans
+from weft.bench.suite.spark.runs import run_shared, run_stock, same_answers
 
 pytestmark = pytest.mark.spark
 RACES = {e.name: e for e in entries() if e.group == "spark-batch" and isinstance(e, Race)}
@@ -69,7 +69,7 @@ def test_boosts_and_the_order_of_costs_come_from_the_same_runs() -> None:
 
 
 def test_a_plan_without_factor_windows_has_none() -> None:
-    from weft.plan.render_words import factor_windows
+    from weft.plan.render.words import factor_windows
     from weft.planners import factor
 
     inputs = spark_plans._inputs(Setup.of("S-5-tumbling"), 0, EVENTS)

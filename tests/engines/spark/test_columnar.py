@@ -15,10 +15,10 @@ import weft
 from weft import agg
 from weft.cost.strategies import SHIPPED_PARTIALS
 from weft.engines.reference.engine import ReferenceEngine
-from weft.engines.spark.chunks import chunks_of
-from weft.engines.spark.columnar import Feeder
+from weft.engines.spark.columnar.arrow_batches import chunks_of
+from weft.engines.spark.columnar.hosted_operator import HostedScope
+from weft.engines.spark.columnar.strategy import Feeder
 from weft.engines.spark.engine import SparkEngine
-from weft.engines.spark.hosting import HostedScope
 from weft.engines.spark.scopes import scopes_of
 from weft.engines.spark.session import to_spark
 from weft.testing import assert_same_rows

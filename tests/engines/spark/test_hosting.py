@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 
 import weft
 from weft import agg
-from weft.engines.spark.hosting import END, HostedScope
+from weft.engines.spark.columnar.hosted_operator import END, HostedScope
 from weft.engines.spark.scopes import scopes_of
 from weft.plan import Plan
 from weft.plan.nodes import FOLD, Emit, Roll, Scan, topological
@@ -132,7 +132,7 @@ def rows_elsewhere(scope: HostedScope, folder: Path) -> str:
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
-from weft.engines.spark.hosting import HostedScope
+from weft.engines.spark.columnar.hosted_operator import HostedScope
 host = HostedScope.load(open({str(described)!r}, "rb").read()).open()
 host.process(pa.ipc.open_file({str(batch)!r}).read_all())
 print(sorted(host.advance(None)["v0"].to_pylist()))

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, assume, given, note, settings
 import weft
 from weft.bench.frame import Case
 from weft.bench.race import run_entry
-from weft.bench.suite.joins_spark import AUCTIONS
-from weft.cost.joins import placement_name, placements
+from weft.bench.suite.joins.spark import AUCTIONS
+from weft.cost.joins.tuples import placement_name, placements
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark

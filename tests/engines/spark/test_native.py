@@ -19,7 +19,7 @@ from weft import agg
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark
-from weft.engines.spark.slices import edge_before, slice_start
+from weft.engines.spark.sql.slice_bounds import edge_before, slice_start
 from weft.plan import STRATEGIES
 from weft.testing import assert_same_rows
 from weft.window import Edges, UserWindow, Window

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from weft.engines.spark.session import local_session
-from weft.engines.spark.streaming.columnar import ROCKS_STORE, STORE_SETTING
+from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, STORE_SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,15 +13,15 @@ from pyspark.sql.types import Row
 
 import weft
 from weft import agg
-from weft.engines.spark.hosting import HostedScope
+from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.scopes import scopes_of
-from weft.engines.spark.streaming.blobs import dump_table
-from weft.engines.spark.streaming.parcels import Parcel
-from weft.engines.spark.streaming.processor import BucketProcessor, rows_closed
+from weft.engines.spark.streaming.checkpoint.versions import Versions
+from weft.engines.spark.streaming.columnar.byte_values import dump_table
+from weft.engines.spark.streaming.columnar.processor import BucketProcessor, rows_closed
+from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.progress import Progress
-from weft.engines.spark.streaming.replay import closed_rows
-from weft.engines.spark.streaming.versions import Versions
-from weft.planners.live import embed_query
+from weft.planners.running_workload import embed_query
+from weft.sessions.replay import closed_rows
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:

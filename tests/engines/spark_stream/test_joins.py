@@ -11,8 +11,8 @@ import pytest
 
 import weft
 from weft.engines.spark.session import to_spark
-from weft.engines.spark.streaming.checkpoint import Checkpoint
-from weft.engines.spark.streaming.places import Place
+from weft.engines.spark.streaming.checkpoint.places import Place
+from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.errors import QueryError, UnsupportedError
 from weft.starting import record_for
 from weft.testing import assert_same_rows

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import weft
 from weft import agg
 from weft.cli.app import app
-from weft.engines.spark.streaming.checkpoint import differences
+from weft.engines.spark.streaming.checkpoint.record import differences
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ import pytest
 
 import weft
 from weft import agg
-from weft.engines.spark.matching import matching
-from weft.engines.spark.streaming.checkpoint import Checkpoint, Record
-from weft.engines.spark.streaming.control import Answer, Control
-from weft.engines.spark.streaming.migration import resumed
-from weft.engines.spark.streaming.parcels import Parcel
-from weft.engines.spark.streaming.places import Place
+from weft.engines.spark.common_rows import matching
+from weft.engines.spark.streaming.checkpoint.control import Answer, Control
+from weft.engines.spark.streaming.checkpoint.places import Place
+from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
+from weft.engines.spark.streaming.checkpoint.versions import Versions, version_at
+from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.sinks import FileSink, FunctionSink, routes_of, routes_with
 from weft.engines.spark.streaming.streams import streams_of
-from weft.engines.spark.streaming.versions import Versions, version_at
+from weft.sessions.migration import resumed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def test_a_record_is_read_back_as_it_was(tmp_path: Path) -> None:
     record = replace(
         record_of(asked("a", 20), asked("b", 30)),
         live_sinks={"b": "out/b"},
-        suspended={"c": asked("c", 40)},
+        suspended={"c": record_of(asked("c", 40)).plan},
     )
     kept.write(record, 0, {})
     assert kept.read() is None  # no micro-batch has begun

@@ -10,14 +10,12 @@ import pytest
 
 from weft.bench.frame import Case, Race
 from weft.bench.race import run_entry
-from weft.bench.suite import (
-    cutty_runs,
-    local_cutty,
-    local_inputs,
-    local_memory,
-    local_speed,
-    local_subsume,
-)
+from weft.bench.suite.local import cutty as local_cutty
+from weft.bench.suite.local import cutty_runs
+from weft.bench.suite.local import inputs as local_inputs
+from weft.bench.suite.local import memory as local_memory
+from weft.bench.suite.local import speed as local_speed
+from weft.bench.suite.local import subsume as local_subsume
 
 TABLES = [*local_cutty.ENTRIES, *local_memory.ENTRIES, *local_subsume.ENTRIES]
 

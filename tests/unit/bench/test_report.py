@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import weft.bench as bench
 from weft.bench import plot, report
 from weft.bench.frame import Column, Limit, Panel, Sheet, Spread, Table
-from weft.cli.bench import command
+from weft.cli.commands.bench import command
 from weft.errors import QueryError
 
 if TYPE_CHECKING:

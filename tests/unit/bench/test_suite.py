@@ -10,13 +10,15 @@ import pytest
 from weft.bench.frame import Case, Outcome, Race
 from weft.bench.race import run_entry
 from weft.bench.registry import entries
-from weft.bench.suite import planners_factor, planners_subsume, planners_weave
-from weft.bench.suite.kernels_speed import evenly_spaced_ranges
-from weft.bench.suite.oracles import close, identical, moving_max, moving_sum
+from weft.bench.suite.kernels.oracles import close, identical, moving_max, moving_sum
+from weft.bench.suite.kernels.speed import evenly_spaced_ranges
+from weft.bench.suite.planners import factor as planners_factor
+from weft.bench.suite.planners import subsume as planners_subsume
+from weft.bench.suite.planners import weave as planners_weave
 from weft.cost.factor_cost import PaperCost
-from weft.planners.factor_search import search_factors
-from weft.planners.subsume_groups import subsume_windows
-from weft.planners.weave_search import weave
+from weft.planners.factor.search import search_factors
+from weft.planners.subsume.groups import subsume_windows
+from weft.planners.weave.search import weave
 
 ENTRIES = {entry.name: entry for entry in entries()}
 # Races of engines have tests of their own.
@@ -98,7 +100,7 @@ def test_measured_combines_are_those_of_the_formulas(complexity: Outcome) -> Non
 
 @pytest.mark.parametrize("stretch", [1, 50])
 def test_stretches_are_timed_and_their_answers_kept(stretch: int) -> None:
-    from weft.bench.suite.probes import time_stretches
+    from weft.bench.suite.kernels.probes import time_stretches
     from weft.kernels.operations import MAX_FLOAT64
 
     values = np.random.default_rng(5).random(1000)

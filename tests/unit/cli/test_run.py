@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import weft
 from weft.cli.app import app
-from weft.cli.verify import compare, conclude, verify_plan
+from weft.cli.commands.verify import compare, conclude, verify_plan
 from weft.generate import sensors
 from weft.tables import read_table, write_table
 

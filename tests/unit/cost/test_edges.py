@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.cost.divisors import DivisorLattice, divisor_count, divisors, factorize
-from weft.cost.edge_unions import AtomUnions, BitUnions, edge_unions
-from weft.cost.edges import (
+from weft.cost.edges.divisors import DivisorLattice, divisor_count, divisors, factorize
+from weft.cost.edges.rates import (
     edge_count,
     edge_density,
     edge_rate,
@@ -19,6 +18,7 @@ from weft.cost.edges import (
     primitive_classes,
     scale_classes,
 )
+from weft.cost.edges.unions import AtomUnions, BitUnions, edge_unions
 from weft.errors import InternalError, UnsupportedError
 from weft.window import PeriodicWindow, composite_edges, edge_classes
 

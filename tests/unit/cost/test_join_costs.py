@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.cost.joins import (
+from weft.cost.joins.tuples import (
     ExpectedEstimates,
     Method,
     PaperEstimates,

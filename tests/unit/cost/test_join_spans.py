@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.cost.join_spans import SpanCost
-from weft.cost.joins import SideLoad, placement_name, placements
+from weft.cost.joins.spans import SpanCost
+from weft.cost.joins.tuples import SideLoad, placement_name, placements
 from weft.cost.model import Coefficients, coefficients_of
 from weft.plan.joins import Instants
 from weft.window import LandmarkWindow, PeriodicWindow

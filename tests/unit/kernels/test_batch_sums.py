@@ -24,8 +24,8 @@ from weft.kernels.operations import (
     SUM_FLOAT64,
     SUM_INT64,
 )
-from weft.kernels.prefix_sums import BLOCK, IntegerSums, InvertiblePrefixes, RebasedSums
-from weft.kernels.ranges import FEW_VALUES, aggregate_ranges, choose, survey
+from weft.kernels.ranges.choice import FEW_VALUES, aggregate_ranges, choose, survey
+from weft.kernels.ranges.prefix_sums import BLOCK, IntegerSums, InvertiblePrefixes, RebasedSums
 
 ROWS = 3_000 if numba.config.DISABLE_JIT else 300_000
 

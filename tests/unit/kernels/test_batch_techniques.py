@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import InternalError, UnsupportedError
-from weft.kernels import sliding_ranges, van_herk
 from weft.kernels.columns import load
-from weft.kernels.disjoint_sparse_table import DisjointSparseTable
 from weft.kernels.operations import (
     AFFINE_MODULO,
     COUNT,
@@ -20,9 +18,12 @@ from weft.kernels.operations import (
     SUM_INT64,
     counting,
 )
-from weft.kernels.ranges import aggregate_ranges
-from weft.kernels.sparse_table import SparseTable
-from weft.kernels.suffix_scan import suffixes
+from weft.kernels.ranges import sliding as sliding_ranges
+from weft.kernels.ranges import van_herk
+from weft.kernels.ranges.choice import aggregate_ranges
+from weft.kernels.ranges.disjoint_sparse_table import DisjointSparseTable
+from weft.kernels.ranges.sparse_table import SparseTable
+from weft.kernels.ranges.suffix_scan import suffixes
 
 OPERATIONS = (SUM_INT64, MAX_INT64, AFFINE_MODULO)
 STREAM = [6, 1, 5, 2, 8, 3, 7, 4]

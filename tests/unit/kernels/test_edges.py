@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import InternalError
-from weft.kernels import edges
-from weft.kernels.edges import (
+from weft.kernels.grouping import edges
+from weft.kernels.grouping.edges import (
     PeriodTable,
     edges_between,
     heap_edges,
@@ -20,7 +20,7 @@ from weft.kernels.edges import (
     primitive,
     sieve_edges,
 )
-from weft.kernels.slicing import EdgeHorizon
+from weft.kernels.grouping.slices import EdgeHorizon
 
 CLASSES = st.lists(st.tuples(st.integers(-30, 30), st.integers(1, 25)), min_size=1, max_size=4)
 

@@ -21,7 +21,7 @@ from weft.kernels.operations import (
     SUM_INT64,
 )
 from weft.kernels.registry import technique
-from weft.kernels.subtract_on_evict import slide_drifting
+from weft.kernels.techniques.subtract_on_evict import slide_drifting
 from weft.techniques import TECHNIQUES
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -153,7 +153,7 @@ def test_infinities_and_zeros_leave_a_product_when_they_leave_the_window():
 
 _SECOND_PROCESS = """
 import numpy as np
-from weft.kernels import naive
+from weft.kernels.techniques import naive
 from weft.kernels.operations import MAX_FLOAT64
 from weft.kernels.registry import technique
 technique("naive", MAX_FLOAT64).slide(np.arange(9.0), 4)

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import DataError, InternalError
-from weft.kernels import grouping, grouping_dense
 from weft.kernels.arrow_columns import column_of, times_of, validity
 from weft.kernels.compensated import rounded
-from weft.kernels.edges import PeriodTable
-from weft.kernels.grouping import Column, Request, combine_slices, slice_events
+from weft.kernels.grouping import batches as grouping
+from weft.kernels.grouping import dense as grouping_dense
+from weft.kernels.grouping.batches import Column, Request, combine_slices, slice_events
+from weft.kernels.grouping.edges import PeriodTable
+from weft.kernels.grouping.slices import EdgeHorizon
 from weft.kernels.operations import COUNT, counting
 from weft.kernels.partials import KINDS, Partials, operation_of
-from weft.kernels.ranges import aggregate_ranges
-from weft.kernels.slicing import EdgeHorizon
+from weft.kernels.ranges.choice import aggregate_ranges
 
 FLOATS = st.one_of(st.floats(-100, 100, width=16), st.sampled_from([math.nan, -0.0, math.inf]))
 EVENTS = st.lists(

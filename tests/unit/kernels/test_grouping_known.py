@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.kernels.edges import PeriodTable
-from weft.kernels.grouping import Column, Request, slice_events
-from weft.kernels.grouping_known import KnownKeys, fold_known
+from weft.kernels.grouping.batches import Column, Request, slice_events
+from weft.kernels.grouping.edges import PeriodTable
+from weft.kernels.grouping.known_keys import KnownKeys, fold_known
 from weft.kernels.partials import operation_of
 
 LEAST = 5

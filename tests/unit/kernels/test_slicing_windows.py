@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.kernels.edges import PeriodTable
-from weft.kernels.slicing import (
+from weft.kernels.grouping.edges import PeriodTable
+from weft.kernels.grouping.slices import (
     EdgeHorizon,
     slices_of,
     slices_of_classes,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.kernels import daba, daba_lite, fiba_nodes, flat_fit, two_stacks_lite
 from weft.kernels.columns import get
 from weft.kernels.operations import MAX_INT64, SUM_INT64
 from weft.kernels.registry import technique
+from weft.kernels.techniques import daba, daba_lite, fiba_nodes, flat_fit, two_stacks_lite
 from weft.techniques import TECHNIQUES
 
 SUM_STREAM = [6, 1, 5, 2, 8, 3, 7, 4]

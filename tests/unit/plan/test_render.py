@@ -14,10 +14,10 @@ import pytest
 from weft.aggregates import AggregateCall, Partial
 from weft.plan import FOLD, FORMATS, Candidate, Emit, Plan, Roll, Scan, Share, Slice
 from weft.plan.nodes import topological
-from weft.plan.render_graph import Limits, drawing
-from weft.plan.render_html import MOST_ROWS
-from weft.plan.render_layout import layered
-from weft.plan.render_svg import svg
+from weft.plan.render.graph import Limits, drawing
+from weft.plan.render.html import MOST_ROWS
+from weft.plan.render.layout import layered
+from weft.plan.render.svg import svg
 from weft.window import Edges, PeriodicWindow, hopping, tumbling
 
 if TYPE_CHECKING:

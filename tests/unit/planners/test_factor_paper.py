@@ -8,8 +8,8 @@ import pytest
 
 from weft.cost.factor_cost import PaperCost, RateCost
 from weft.errors import QueryError, UnsupportedError
-from weft.planners.factor_graph import feeds
-from weft.planners.factor_paper import (
+from weft.planners.factor.graph import feeds
+from weft.planners.factor.paper import (
     benefit,
     best_covering_factor,
     best_partitioning_factor,
@@ -19,7 +19,7 @@ from weft.planners.factor_paper import (
     partitioning_pays,
     time_unit_us,
 )
-from weft.planners.factor_search import min_cost_graph, search_factors
+from weft.planners.factor.search import min_cost_graph, search_factors
 from weft.window.periodic import PeriodicWindow
 
 ROOT = PeriodicWindow(1, 1)

@@ -8,15 +8,15 @@ from time import process_time
 import pytest
 
 from weft.errors import InternalError
-from weft.planners.subsume_groups import (
+from weft.planners.subsume.groups import (
     Group,
     check_groups,
     minimum_groups,
     subsume_windows,
     subsumes,
 )
-from weft.planners.subsume_live import embed, suspend
-from weft.planners.subsume_matching import maximum_matching
+from weft.planners.subsume.live import embed, suspend
+from weft.planners.subsume.matching import maximum_matching
 from weft.window.periodic import PeriodicWindow
 
 EXAMPLE = (

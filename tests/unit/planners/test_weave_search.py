@@ -5,14 +5,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from weft.cost.divisors import divisors
-from weft.cost.edges import edge_rate
+from weft.cost.edges.divisors import divisors
+from weft.cost.edges.rates import edge_rate
 from weft.cost.omega import OMEGA_TECHNIQUES, overlap_factor
 from weft.errors import QueryError, UnsupportedError
-from weft.planners.weave_groups import WeaveWindows, group_windows
-from weft.planners.weave_moves import merge_greedily, partition
-from weft.planners.weave_search import weave, weave_exact
-from weft.planners.weave_trees import TreeModel, Trees
+from weft.planners.weave.groups import WeaveWindows, group_windows
+from weft.planners.weave.moves import merge_greedily, partition
+from weft.planners.weave.search import weave, weave_exact
+from weft.planners.weave.trees import TreeModel, Trees
 from weft.window import PeriodicWindow, edge_classes
 
 TWO = [(6, 2), (8, 4)]
@@ -194,17 +194,17 @@ def test_many_unrelated_slides_are_searched_by_estimate_and_costed_anew():
 def test_tabulated_lookups_find_plans_as_good_as_exact_ones(monkeypatch):
     rows = drawn(300, divisors(720_720)[40:140], 1000, seed=1)
     tabulated = weave(rows, 1, "flat_fat", "exact")
-    monkeypatch.setattr("weft.planners.lookup_rows._MOST_PROFILED", 1000)
+    monkeypatch.setattr("weft.planners.weave.lookup_rows._MOST_PROFILED", 1000)
     assert tabulated.cost == pytest.approx(weave(rows, 1, "flat_fat", "exact").cost, rel=0.005)
 
 
 def test_more_groups_than_pairs_can_be_kept_are_merged_in_chunks(monkeypatch):
     rows = drawn(200, divisors(5040), 20, seed=2)
     whole = weave(rows, 1, "flat_fit")
-    monkeypatch.setattr("weft.planners.weave_moves._MOST_ROWS", 16)
+    monkeypatch.setattr("weft.planners.weave.moves._MOST_ROWS", 16)
     chunked = weave(rows, 1, "flat_fit")
     assert chunked.cost == pytest.approx(whole.cost, rel=0.1)
-    monkeypatch.setattr("weft.planners.weave_moves._MOST_ROWS", 2)
+    monkeypatch.setattr("weft.planners.weave.moves._MOST_ROWS", 2)
     assert weave(rows, 1, "flat_fit").cost <= whole.cost_unshared
 
 
@@ -212,7 +212,7 @@ def test_too_many_kinds_of_ends_are_grouped_by_slide(monkeypatch):
     random = np.random.default_rng(4)
     rows = np.stack([random.integers(1, 500, 200), random.integers(1, 13, 200)], axis=1)
     fine = len(group_windows(WeaveWindows.of(rows)))
-    monkeypatch.setattr("weft.planners.weave_groups._MOST_FINE_GROUPS", 10)
+    monkeypatch.setattr("weft.planners.weave.groups._MOST_FINE_GROUPS", 10)
     groups = group_windows(WeaveWindows.of(rows))
     assert len(groups) == 12 < fine
     assert groups.classes[3] == tuple((residue, 4) for residue in range(4))

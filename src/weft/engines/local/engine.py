@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.local.events import read_scan
 from weft.engines.local.joins.batch import run_joins
 from weft.engines.local.operator import ScopeOperator
-from weft.engines.local.results import Closed, result_table
+from weft.engines.local.output.tables import Closed, result_table
+from weft.engines.local.windows.events import read_scan
 from weft.engines.measures import Measures, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
 from weft.errors import InternalError
-from weft.kernels.grouping_dense import extent
+from weft.kernels.grouping.dense import extent
 from weft.plan import Emit, Join, Node, Plan, Scan
 from weft.plan.nodes import topological
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from weft.engines.base import Unsupported
-    from weft.engines.local.events import Timed
+    from weft.engines.local.windows.events import Timed
     from weft.query import Keys
 
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.engines.local.chunks import name_of_base, name_of_window
-from weft.engines.local.copying import copied
-from weft.engines.local.delimited import Delimited, Member, Rolls, stores_of
-from weft.engines.local.emitting import Closing, Emitted, Types
-from weft.engines.local.events import Timed, events_of
-from weft.engines.local.flows import Flow, compacted, merged, slice_batch, slice_known
-from weft.engines.local.journal import Journal, StateChanges
-from weft.engines.local.keys import KeyCodes
-from weft.engines.local.lateness import closed_for, closes_between, oldest_open
-from weft.engines.local.scope import Timed as TIMED
-from weft.engines.local.scope import TimedPlan, is_timed
-from weft.engines.local.snapshot import restore
+from weft.engines.local.state.chunks import name_of_base, name_of_window
+from weft.engines.local.state.journal import Journal, StateChanges
+from weft.engines.local.state.snapshot import restore
+from weft.engines.local.values.keys import KeyCodes
+from weft.engines.local.values.shallow_copy import copied
+from weft.engines.local.windows.close import Closing, Emitted, Types
+from weft.engines.local.windows.event_windows import Delimited, Member, Rolls, stores_of
+from weft.engines.local.windows.events import Timed, events_of
+from weft.engines.local.windows.flow import Flow, compacted, merged, slice_batch, slice_known
+from weft.engines.local.windows.lateness import closed_for, closes_between, oldest_open
+from weft.engines.local.windows.timed_plan import Timed as TIMED
+from weft.engines.local.windows.timed_plan import TimedPlan, is_timed
 from weft.kernels.parallel import ROWS_PER_THREAD, THREADS
 from weft.plan import Roll
 from weft.window import CalendarWindow
@@ -32,8 +32,8 @@ from weft.window import CalendarWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weft.engines.local.calendar import CalendarTable
-    from weft.engines.local.results import Closed
+    from weft.engines.local.output.tables import Closed
+    from weft.engines.local.values.calendar import CalendarTable
     from weft.kernels.partials import Bools
     from weft.plan import Emit, Node, Scan
     from weft.query import Keys

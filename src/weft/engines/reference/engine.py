@@ -11,7 +11,7 @@ from weft.engines.joins import join_schema, variable_types
 from weft.engines.reference.interpreter import Interpreter
 from weft.engines.reference.joins import evaluate_join
 from weft.engines.reference.oracle import ResultRow, evaluate
-from weft.engines.reference.rows import EventRow, rows_of
+from weft.engines.scalar.rows import EventRow, rows_of
 from weft.engines.schema import result_schema
 from weft.errors import DataError
 from weft.frames import in_microseconds

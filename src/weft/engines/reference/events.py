@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.aggregates.distinct import canonical
-from weft.engines.reference.expressions import compiled
 from weft.engines.reference.instances import Event
-from weft.engines.reference.rows import EventRow
+from weft.engines.scalar.expressions import compiled
+from weft.engines.scalar.rows import EventRow
 from weft.errors import DataError
 from weft.time import instant_us
 

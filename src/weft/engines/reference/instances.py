@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
-from weft.engines.reference.expressions import compiled
+from weft.engines.scalar.expressions import compiled
 from weft.errors import DataError, QueryError
 from weft.window import (
     CalendarWindow,

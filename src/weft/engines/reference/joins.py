@@ -10,12 +10,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from weft.aggregates.distinct import canonical
-from weft.engines.reference.casts import converter
 from weft.engines.reference.events import Key, Rows, time_us
-from weft.engines.reference.expressions import compiled
 from weft.engines.reference.instances import Event
 from weft.engines.reference.oracle import ResultRow, aggregate, fold, ordered
-from weft.engines.reference.rows import EventRow, guessed_types
+from weft.engines.scalar.casts import converter
+from weft.engines.scalar.expressions import compiled
+from weft.engines.scalar.rows import EventRow, guessed_types
 from weft.errors import InternalError
 from weft.expression import column
 from weft.plan import Join

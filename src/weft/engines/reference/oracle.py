@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.aggregates.extremes import order_key
 from weft.engines.reference.events import Key, Rows, events_by_key
-from weft.engines.reference.expressions import compiled
 from weft.engines.reference.instances import Event, instances_of
+from weft.engines.scalar.expressions import compiled
 from weft.errors import InternalError
 
 if TYPE_CHECKING:

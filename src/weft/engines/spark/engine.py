@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.cost.strategies import check_strategy
-from weft.engines.spark.columnar import ColumnarStrategy
-from weft.engines.spark.joins import compile_joins, unsupported_joins
-from weft.engines.spark.measured import measured
-from weft.engines.spark.native import NativeStrategy
-from weft.engines.spark.results import SharedResults
+from weft.engines.spark.columnar.strategy import ColumnarStrategy
+from weft.engines.spark.joins.compile import compile_joins, unsupported_joins
+from weft.engines.spark.native.strategy import NativeStrategy
+from weft.engines.spark.run_measures import measured
 from weft.engines.spark.scopes import PlannedScope, Strategy, scopes_of
+from weft.engines.spark.shared_rows import SharedResults
 from weft.errors import UnsupportedError
 from weft.plan.plan import NATIVE
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.engines.local.emitting import lowered
-from weft.engines.local.events import Timed
-from weft.engines.local.flows import runs_of_equals
-from weft.engines.local.frame import Frame
-from weft.engines.local.joins.matching import TooManyRows, packed, pairs_of_equals
-from weft.engines.local.joins.repeating import repeated
+from weft.engines.local.joins.pairs import TooManyRows, packed, pairs_of_equals
+from weft.engines.local.joins.repeated_partials import repeated
 from weft.engines.local.joins.sides import COUNT, SideRows, SideStore
-from weft.engines.local.lifting import lift
-from weft.engines.local.results import Closed
+from weft.engines.local.output.tables import Closed
+from weft.engines.local.partials.lift import lift
+from weft.engines.local.values.frame import Frame
+from weft.engines.local.windows.close import lowered
+from weft.engines.local.windows.events import Timed
+from weft.engines.local.windows.flow import runs_of_equals
 from weft.plan.joins import JOINT, end_class, join_order, merged_name
 from weft.window import PeriodicWindow
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from weft.aggregates import Partial
-    from weft.engines.local.arrow import Array
-    from weft.engines.local.held import Held
-    from weft.engines.local.keys import ColumnCodes, KeyCodes
+    from weft.engines.local.partials.columns import Held
+    from weft.engines.local.values.arrow import Array
+    from weft.engines.local.values.keys import ColumnCodes, KeyCodes
     from weft.kernels.partials import Int64s
     from weft.plan.joins import Instants, JoinShape
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from weft.engines.local.arrow import Array, pc
-from weft.engines.local.events import Events, Timed, read_rows, read_scan
-from weft.engines.local.keys import KeyCodes
+from weft.engines.local.values.arrow import Array, pc
+from weft.engines.local.values.keys import KeyCodes
+from weft.engines.local.windows.events import Events, Timed, read_rows, read_scan
 from weft.expression import column
 from weft.kernels.arrow_columns import column_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.engines.local.keys import Codes, ColumnCodes
+    from weft.engines.local.values.keys import Codes, ColumnCodes
     from weft.kernels.partials import Int64s
     from weft.plan import JoinSide
     from weft.plan.joins import JoinShape

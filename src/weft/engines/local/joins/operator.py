@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.engines.joins import join_schema, variable_types
-from weft.engines.local.closing import closing_instances
 from weft.engines.local.joins.evaluate import Evaluation
 from weft.engines.local.joins.inputs import InputCodes, encoded, read_input
 from weft.engines.local.joins.sides import SideStore
-from weft.engines.local.keys import ColumnCodes, KeyCodes
-from weft.engines.local.results import result_table
+from weft.engines.local.output.tables import result_table
+from weft.engines.local.values.keys import ColumnCodes, KeyCodes
+from weft.engines.local.windows.instances import closing_instances
 from weft.errors import InternalError
 from weft.plan import Join
 from weft.plan.joins import JoinShape, end_class, join_query
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from weft.cost.joins import Placement, SideLoad
+    from weft.cost.joins.tuples import Placement, SideLoad
     from weft.kernels.partials import Int64s
     from weft.plan import Emit
     from weft.query import JoinQuery

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.aggregates import Partial
-from weft.cost.joins import SideLoad
-from weft.engines.local.closing import closing_instances
-from weft.engines.local.flows import Flow, merged, slice_batch
-from weft.engines.local.held import KernelPartials, concat
-from weft.engines.local.joins.matching import TooManyRows, expanded, packed, pairs_of_equals
-from weft.engines.local.lifting import lift
-from weft.engines.local.rolls import coarser
-from weft.engines.local.slices import slices_of_edges
-from weft.kernels.slicing import slices_of_classes
+from weft.cost.joins.tuples import SideLoad
+from weft.engines.local.joins.pairs import TooManyRows, expanded, packed, pairs_of_equals
+from weft.engines.local.partials.columns import KernelPartials, concat
+from weft.engines.local.partials.lift import lift
+from weft.engines.local.windows.flow import Flow, merged, slice_batch
+from weft.engines.local.windows.instances import closing_instances
+from weft.engines.local.windows.rolls import coarser
+from weft.engines.local.windows.slices import slices_of_edges
+from weft.kernels.grouping.slices import slices_of_classes
 from weft.plan import Slice
 from weft.window import Edges, PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weft.engines.local.events import Events
-    from weft.engines.local.held import Held
     from weft.engines.local.joins.inputs import InputCodes
+    from weft.engines.local.partials.columns import Held
+    from weft.engines.local.windows.events import Events
+    from weft.kernels.grouping.slices import Slices
     from weft.kernels.partials import Int64s
-    from weft.kernels.slicing import Slices
     from weft.plan import JoinSide
     from weft.plan.joins import Instants
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from weft.cost.strategies import check_strategy
 from weft.engines.base import Unsupported
-from weft.engines.spark.joins import unsupported_joins
-from weft.engines.spark.streaming.columnar import ColumnarStreamStrategy
+from weft.engines.spark.joins.compile import unsupported_joins
+from weft.engines.spark.streaming.columnar.strategy import ColumnarStreamStrategy
 from weft.engines.spark.streaming.joins import compile_stream_joins
-from weft.engines.spark.streaming.native import NativeStreamStrategy
+from weft.engines.spark.streaming.native.strategy import NativeStreamStrategy
 from weft.engines.spark.streaming.streams import Stream, StreamStrategy, streams_of
 from weft.errors import QueryError
 from weft.plan import Join

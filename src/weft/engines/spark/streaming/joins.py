@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from weft.engines.spark.join_running import INSTANT, Running
-from weft.engines.spark.join_spans import next_instant
-from weft.engines.spark.joins import JoinCompilation
+from weft.engines.spark.joins.compile import JoinCompilation
+from weft.engines.spark.joins.mode import INSTANT, Running
+from weft.engines.spark.joins.spans import next_instant
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import DELAY_KEY, OF_WATERMARK, watermarked
 from weft.errors import QueryError, UnsupportedError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from weft.engines.spark.join_rows import Rows
+    from weft.engines.spark.joins.rows import Rows
     from weft.plan import Emit, Plan, Scan, Slice
 
 _CLOSES, _CLOSES_TOO = "closes", "closes_too"

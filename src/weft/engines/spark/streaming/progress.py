@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from weft.engines.spark.streaming.columnar import METRICS
+from weft.engines.spark.streaming.columnar.strategy import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyspark.sql import functions as F
 
-from weft.engines.spark.streaming.places import Place, as_directory
+from weft.engines.spark.streaming.checkpoint.places import Place, as_directory
 from weft.engines.spark.streaming.settings import setting
 from weft.errors import QueryError, suggest
 

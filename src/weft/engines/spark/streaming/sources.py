@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from weft.engines.spark.streaming.places import Place
+from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.errors import DataError
 from weft.tables import format_of
 

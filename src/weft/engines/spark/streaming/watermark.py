@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import TimestampType
 
-from weft.engines.spark.stamps import micros_of
+from weft.engines.spark.sql.timestamps import micros_of
 from weft.errors import QueryError
 from weft.expression import column
 from weft.time import format_us

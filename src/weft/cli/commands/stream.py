@@ -1,0 +1,173 @@
+"""`weft stream`: a workload over streams, until it is stopped."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.options import Planner, SqlFile, SqlText, examples
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from weft.engines.spark.streaming.progress import ProgressListener
+    from weft.query import Workload
+
+EXAMPLES = examples(
+    "weft stream features.sql --source readings=incoming --checkpoint state --sink features "
+    "--watermark 10m",
+    "weft stream features.sql --source readings=incoming --checkpoint state --sink features "
+    "--watermark 10m --once",
+    "weft stream -e \"SELECT COUNT(*) AS n FROM ticks GROUP BY window(timestamp, '10 seconds')\" "
+    "--source ticks=rate://?rowsPerSecond=100 --checkpoint state --sink counts --watermark 1s "
+    "--trigger 5s --json",
+)
+_POLL_S = 1
+_LAST_REPORT_S = 5.0
+
+
+def command(
+    checkpoint: Annotated[
+        str,
+        typer.Option(
+            "--checkpoint", "-c", metavar="DIR", help="Where the state is kept, to go on from."
+        ),
+    ],
+    sink: Annotated[
+        str,
+        typer.Option(
+            "--sink",
+            "-o",
+            metavar="PATH",
+            help="Write rows of closed windows here, as parquet, each row exactly once; with "
+            "several queries under query=NAME each.",
+        ),
+    ],
+    file: SqlFile = None,
+    sql: SqlText = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            "-s",
+            metavar="NAME=DIR",
+            help="A stream that the statements read: a folder of parquet, csv or json files, to "
+            "which files are added, or any source of Spark's as FORMAT://?option=value&... . "
+            "Give it once for each stream.",
+        ),
+    ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option("--trigger", metavar="T", help="Time between micro-batches, such as 5s."),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Take all that is there now, then stop.")
+    ] = False,
+    watermark: Annotated[
+        str | None,
+        typer.Option("--watermark", metavar="T", help="How late events may be, such as 10m."),
+    ] = None,
+    files_per_batch: Annotated[
+        int | None,
+        typer.Option("--files-per-batch", metavar="N", min=1, help="Most files of one batch."),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option("--strategy", metavar="S", help="native or columnar; the cheaper by default."),
+    ] = None,
+    planner: Planner = "auto",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the plan and the strategy, and do not start.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Report each micro-batch as a line of JSON.")
+    ] = False,
+) -> None:
+    """Run queries as one shared plan over streams.
+
+    The source is read once, whatever the number of queries and windows; rows are written when
+    their windows close. Stopped with Ctrl-C or killed, the same command goes on where it was.
+    """
+    from weft import start
+    from weft.cli.inputs import places_of, workload_of
+    from weft.cli.screen import say, working
+    from weft.engines.spark.session import local_session
+    from weft.engines.spark.streaming.checkpoint.places import Place
+    from weft.engines.spark.streaming.checkpoint.record import Checkpoint
+    from weft.engines.spark.streaming.progress import Progress, ProgressListener
+    from weft.engines.spark.streaming.sources import open_stream
+    from weft.errors import WeftError
+    from weft.starting import record_for
+
+    if once and trigger is not None:
+        raise WeftError("--once and --trigger exclude one another", hint="give one of them")
+    workload = _with_watermark(workload_of(file, sql), watermark)
+    places = places_of(source or [], workload, "source")
+    with working("starting Spark"):
+        session = local_session()
+        sources = {n: open_stream(session, text, files_per_batch) for n, text in places.items()}
+
+    if explain:
+        kept = Checkpoint(Place.of(checkpoint))
+        say(record_for(workload, sources, kept, strategy, planner).plan.explain())
+        return
+
+    def report(progress: Progress) -> None:
+        if json:
+            say(progress.to_json())
+        elif progress.rows or progress.late:
+            say(progress.line())
+
+    listener = ProgressListener(report)
+    session.streams.addListener(listener)
+    try:
+        running = start(
+            workload,
+            sources,
+            sink,
+            checkpoint,
+            "once" if once else trigger,
+            strategy,
+            planner=planner,
+        )
+        _until_it_ends(running, listener)
+    finally:
+        session.streams.removeListener(listener)
+    last = "" if listener.last_batch is None else f" after batch {listener.last_batch}"
+    if not json:
+        ended = "all that was there is done" if once else f"stopped{last}"
+        say(f"{ended}; the same command goes on from the checkpoint {checkpoint}")
+
+
+def _with_watermark(workload: "Workload", watermark: str | None) -> "Workload":
+    from weft.query import Query, Workload
+
+    if watermark is None:
+        return workload
+    return Workload(
+        q if isinstance(q, Query) and q.watermark_us is not None else q.with_watermark(watermark)
+        for q in workload
+    )
+
+
+def _until_it_ends(running: "StreamingQuery", listener: "ProgressListener") -> None:
+    """Wait for the stream; stop it when the user says so, and wait for its last report."""
+    import signal
+    import threading
+    from types import FrameType
+
+    stop = threading.Event()
+
+    def ask_to_stop(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    # PySpark's own handler would cancel the jobs of the micro-batch at work, and so fail it.
+    before = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        while not running.awaitTermination(_POLL_S):
+            if stop.is_set():
+                running.stop()
+                break
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    listener.ended.wait(_LAST_REPORT_S)

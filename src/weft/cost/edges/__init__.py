@@ -1,0 +1,1 @@
+"""How many edges there are: of one edge set, of unions, exactly where that is affordable."""

@@ -1,0 +1,1 @@
+"""What joins cost: tuple by tuple, at instants, and as spans on Spark."""

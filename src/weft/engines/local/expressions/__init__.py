@@ -1,0 +1,1 @@
+"""SQL expressions over whole columns."""

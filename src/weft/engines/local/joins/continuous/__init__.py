@@ -1,0 +1,1 @@
+"""Joins kept up to date tuple by tuple: windows, aggregation sets, increments."""

@@ -1,0 +1,193 @@
+"""Aggregation set updates, compiled: a tuple enters or leaves its window and its input's set."""
+
+from __future__ import annotations
+
+from weft.engines.local.joins.continuous.compiled import borrowing, merged
+from weft.engines.local.joins.continuous.state import (
+    ERROR,
+    FIRST,
+    FIRST_TUPLE,
+    GROUP,
+    LAST,
+    LAST_TUPLE,
+    LOST,
+    NEXT_OF_SIDE,
+    NEXT_OF_VALUE,
+    NOT_A_VALUE,
+    NOTHING,
+    OWNER,
+    PAIR,
+    ROW,
+    SIDE,
+    SIZE,
+    STOP_ROW,
+    TOTAL,
+    TUPLES,
+    VALUE,
+    Doubles,
+    Int64s,
+)
+
+
+@merged
+def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
+    """Add a tuple to its window."""
+    side = tuples[slot, SIDE]
+    value = pairs[tuples[slot, PAIR], VALUE]
+    tuples[slot, NEXT_OF_SIDE] = NOTHING
+    tuples[slot, NEXT_OF_VALUE] = NOTHING
+    if windows[side, FIRST] == NOTHING:
+        windows[side, FIRST] = slot
+    else:
+        tuples[windows[side, LAST], NEXT_OF_SIDE] = slot
+    windows[side, LAST] = slot
+    windows[side, TUPLES] += 1
+    if values[side, value, FIRST_TUPLE] == NOTHING:
+        values[side, value, FIRST_TUPLE] = slot
+    else:
+        tuples[values[side, value, LAST_TUPLE], NEXT_OF_VALUE] = slot
+    values[side, value, LAST_TUPLE] = slot
+
+
+@merged
+def leave(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
+    """Remove the oldest tuple of an input from its window; it is the oldest of its value too."""
+    side = tuples[slot, SIDE]
+    windows[side, FIRST] = tuples[slot, NEXT_OF_SIDE]
+    windows[side, TUPLES] -= 1
+    values[side, pairs[tuples[slot, PAIR], VALUE], FIRST_TUPLE] = tuples[slot, NEXT_OF_VALUE]
+
+
+@merged
+def update_sums(
+    slot: int,
+    sign: int,
+    tuples: Int64s,
+    tuple_whole: Int64s,
+    tuple_real: Doubles,
+    pairs: Int64s,
+    rows: Int64s,
+    row_whole: Int64s,
+    row_real: Doubles,
+    values: Int64s,
+    nested_loop: int,
+) -> None:
+    """Apply a tuple to the aggregation set of its input, which has rows for pairs with tuples."""
+    pair = tuples[slot, PAIR]
+    row = pairs[pair, ROW]
+    region = region_of(pairs[pair, VALUE], nested_loop)
+    if row == NOTHING:
+        row = values[tuples[slot, SIDE], region, STOP_ROW]
+        values[tuples[slot, SIDE], region, STOP_ROW] += 1
+        _begin(row, pair, pairs, rows, row_whole, row_real)
+    rows[row, SIZE] += sign
+    for column in range(tuple_whole.shape[1]):
+        row_whole[row, column] += sign * tuple_whole[slot, column]
+    for column in range(tuple_real.shape[1]):
+        added = sign * tuple_real[slot, column]
+        add_real(row_real, row, column, added, abs(added))
+    if rows[row, SIZE] == 0:
+        values[tuples[slot, SIDE], region, STOP_ROW] -= 1
+        _close_gap(
+            row, values[tuples[slot, SIDE], region, STOP_ROW], rows, row_whole, row_real, pairs
+        )
+        pairs[pair, ROW] = NOTHING
+
+
+@merged
+def region_of(value: int, nested_loop: int) -> int:
+    """Return where the rows of a join value are listed; for nested loops, with all others."""
+    return 0 if nested_loop else value
+
+
+@merged
+def _begin(
+    row: int, pair: int, pairs: Int64s, rows: Int64s, row_whole: Int64s, row_real: Doubles
+) -> None:
+    """Make a row for a pair that has had no tuples."""
+    pairs[pair, ROW] = row
+    rows[row, VALUE] = pairs[pair, VALUE]
+    rows[row, GROUP] = pairs[pair, GROUP]
+    rows[row, OWNER] = pair
+    rows[row, SIZE] = 0
+    for column in range(row_whole.shape[1]):
+        row_whole[row, column] = 0
+    clear_real(row_real, row)
+
+
+@merged
+def _close_gap(
+    row: int, last: int, rows: Int64s, row_whole: Int64s, row_real: Doubles, pairs: Int64s
+) -> None:
+    """Let the last row of a region take the place of one that has no tuples any more."""
+    for column in range(rows.shape[1]):
+        rows[row, column] = rows[last, column]
+    for column in range(row_whole.shape[1]):
+        row_whole[row, column] = row_whole[last, column]
+    for column in range(row_real.shape[1]):
+        for part in range(row_real.shape[2]):
+            row_real[row, column, part] = row_real[last, column, part]
+    pairs[rows[row, OWNER], ROW] = row
+
+
+@borrowing
+def add_real(sums: Doubles, row: int, column: int, added: float, error: float) -> None:
+    """Add to a sum of doubles, and remember what the addition rounds off."""
+    before = sums[row, column, TOTAL]
+    total = before + added
+    part = total - before
+    sums[row, column, TOTAL] = total
+    sums[row, column, LOST] += (before - (total - part)) + (added - part)
+    sums[row, column, ERROR] += error
+
+
+@borrowing
+def clear_real(sums: Doubles, row: int) -> None:
+    """Set the sums of a row without tuples to nothing, its rounding errors with them."""
+    for column in range(sums.shape[1]):
+        for part in range(sums.shape[2]):
+            sums[row, column, part] = 0.0
+
+
+@borrowing
+def update_extremes(
+    slot: int,
+    sign: int,
+    tuples: Int64s,
+    tuple_order: Int64s,
+    tuple_queue: Int64s,
+    pair_queue: Int64s,
+    order_side: Int64s,
+    greatest: Int64s,
+) -> None:
+    """Keep the queues of tuples that are, or may become, the extreme of a pair.
+
+    Tuples expire in the order of arrival, so one that is no better than a later one never counts.
+    """
+    pair = tuples[slot, PAIR]
+    for column in range(order_side.size):
+        number = tuple_order[slot, column]
+        if order_side[column] != tuples[slot, SIDE] or number == NOT_A_VALUE:
+            continue
+        if sign < 0:
+            if pair_queue[pair, column, 0] == slot:
+                after = tuple_queue[slot, column, 0]
+                pair_queue[pair, column, 0] = after
+                if after == NOTHING:
+                    pair_queue[pair, column, 1] = NOTHING
+                else:
+                    tuple_queue[after, column, 1] = NOTHING
+            continue
+        last = pair_queue[pair, column, 1]
+        while last != NOTHING:
+            held = tuple_order[last, column]
+            if (held > number) if greatest[column] else (held < number):
+                break
+            last = tuple_queue[last, column, 1]
+        tuple_queue[slot, column, 0] = NOTHING
+        tuple_queue[slot, column, 1] = last
+        if last == NOTHING:
+            pair_queue[pair, column, 0] = slot
+        else:
+            tuple_queue[last, column, 0] = slot
+        pair_queue[pair, column, 1] = slot

@@ -1,0 +1,115 @@
+"""Partials that count several times: what one input contributes, once for each match elsewhere.
+
+Coalescing of Tran & Lee: a tuple that meets a row of count c adds c times to sums and counts, and
+once to minima and maxima.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.engines.local.partials.bags import Bags
+from weft.engines.local.partials.columns import Held, KernelPartials, LimbSums, ObjectPartials
+from weft.engines.reference.joins import repeated as repeated_object
+from weft.errors import DataError, InternalError
+from weft.kernels.partials import Partials
+from weft.kernels.ranges.prefix_sums import largest_magnitude
+
+if TYPE_CHECKING:
+    from weft.kernels.partials import Int64s
+
+Doubles = npt.NDArray[np.float64]
+_SPLIT = 2.0**27 + 1  # cuts a double into two halves whose products are exact
+_MOST_TIMES = 2**31  # what a limb of 32 bits can be multiplied by
+
+
+def repeated(held: Held, times: Int64s) -> Held:
+    """Combine each row with itself until it is there so many times, all rows at once.
+
+    >>> from weft.kernels.partials import operation_of
+    >>> counts = Partials("count", operation_of("count", "int64"), np.array([2, 3]))
+    >>> repeated(KernelPartials(counts, (None,)), np.array([10, 1])).fields[0].tolist()
+    [20, 3]
+    """
+    if not times.size or bool((times == 1).all()):
+        return held
+    match held:
+        case LimbSums():
+            return _repeated_limbs(held, times)
+        case KernelPartials():
+            return KernelPartials(_repeated_numbers(held.partials, times), held.codings)
+        case Bags():
+            rows = held.settled()
+            often = np.repeat(times, np.diff(rows.offsets))
+            return Bags(rows.offsets, rows.items, rows.counts * often, rows.size, rows.coding)
+        case ObjectPartials():
+            pairs = zip(held.objects, times.tolist(), strict=True)
+            objects = np.empty(len(held), object)
+            for at, (partial, count) in enumerate(pairs):
+                objects[at] = repeated_object(held.monoid, partial, count)
+            return ObjectPartials(held.monoid, objects)
+        case _:
+            raise InternalError(f"partials of {type(held).__name__} cannot be repeated")
+
+
+def _repeated_limbs(held: LimbSums, times: Int64s) -> LimbSums:
+    most = largest_magnitude(times)
+    if len(held.limbs) == 1 and largest_magnitude(held.limbs[0]) * most < 2**63:
+        return LimbSums((held.limbs[0] * times,), held.scale)
+    if most >= _MOST_TIMES:
+        raise DataError(
+            f"a tuple of this join has {most} partners in one window, too many to sum exactly",
+            hint="sum a cast to double, or use shorter windows",
+        )
+    wide = _carried(held.split())
+    return _carried(LimbSums(tuple(limb * times for limb in wide.limbs), held.scale))
+
+
+def _carried(sums: LimbSums) -> LimbSums:
+    """Bring all limbs but the highest into 32 bits."""
+    limbs = list(sums.limbs)
+    for at in range(len(limbs) - 1):
+        limbs[at + 1] = limbs[at + 1] + (limbs[at] >> 32)
+        limbs[at] = limbs[at] & 0xFFFFFFFF
+    return LimbSums(tuple(limbs), sums.scale)
+
+
+def _repeated_numbers(partials: Partials, times: Int64s) -> Partials:
+    if partials.operation.laws.idempotent:
+        return partials
+    columns: Any = partials.columns
+    match partials.kind:
+        case "count" | "count_rows":
+            made: Any = columns * times
+        case "sum" if isinstance(columns, tuple):
+            made = _scaled(columns[0], columns[1], times)
+        case "moments":
+            made = (columns[0] * times, columns[1], columns[2] * times)
+        case "product":
+            made = np.power(columns, times.astype(np.float64))
+        case "bit_xor":
+            made = np.where(times % 2 == 1, columns, 0)
+        case kind:
+            raise InternalError(f"partials of kind {kind} cannot be repeated")
+    return Partials(partials.kind, partials.operation, made, partials.present)
+
+
+def _scaled(totals: Doubles, corrections: Doubles, times: Int64s) -> tuple[Doubles, Doubles]:
+    """Multiply compensated sums; what the product rounds off goes into the correction (Dekker)."""
+    factors = times.astype(np.float64)
+    with np.errstate(all="ignore"):
+        products = totals * factors
+        high, other_high = _high_half(totals), _high_half(factors)
+        low, other_low = totals - high, factors - other_high
+        lost = (high * other_high - products) + high * other_low + low * other_high
+        lost += low * other_low
+        lost = np.where(np.isfinite(lost), lost, 0.0)
+        return products, corrections * factors + lost
+
+
+def _high_half(values: Doubles) -> Doubles:
+    cut = values * _SPLIT
+    return cut - (cut - values)

@@ -1,0 +1,1 @@
+"""Closed instances as tables, in the order of results."""

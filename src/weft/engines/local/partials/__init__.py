@@ -1,0 +1,1 @@
+"""Partials as columns: lifted from events, combined, lowered to results."""

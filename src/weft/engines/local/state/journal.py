@@ -1,0 +1,235 @@
+"""The state of an operator as named chunks, and which of them changed since its host last asked.
+
+A host with a store of its own, such as a Spark executor, writes what changed and drops what is
+gone; it never writes the whole state. The names are
+
+    counters             the watermark and what was counted
+    keys/N               key values, in the order of their codes: increments
+    slices/BASE/START    the slices of all keys that begin at one time
+    shape/BASE           no slices, but the columns they have
+    window/W             what the discretizer of a window that events delimit knows
+    kept/W               slices of the open instances of such windows
+    waiting/W/N          events for them that the watermark has not passed, batch by batch
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.engines.local.state.chunks import (
+    flow_chunk,
+    keys_chunk,
+    name_of_base,
+    read_keys,
+    rows_chunk,
+    values_chunk,
+)
+from weft.engines.local.windows.flow import Flow, merged, runs_of_equals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from weft.engines.local.operator import ScopeOperator
+    from weft.engines.local.values.keys import ColumnCodes, KeyCodes
+    from weft.engines.local.windows.event_rows import EventRows
+    from weft.engines.local.windows.event_windows import Delimited
+    from weft.kernels.partials import Int64s
+    from weft.plan import Node
+
+Chunks = dict[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanges:
+    """Chunks to write, new or anew, and names to forget."""
+
+    written: Chunks
+    removed: tuple[str, ...]
+
+    def apply(self, chunks: Chunks) -> None:
+        """Bring a mapping up to date.
+
+        >>> chunks = {"a": b"1", "b": b"2"}
+        >>> StateChanges({"a": b"3"}, ("b",)).apply(chunks)
+        >>> chunks
+        {'a': b'3'}
+        """
+        for name in self.removed:
+            del chunks[name]
+        chunks.update(self.written)
+
+
+@dataclass(slots=True)
+class Journal:
+    """What a host has of an operator's state, and what was touched since.
+
+    Work is proportional to what changed, but for one pass over the starts of the slices.
+    """
+
+    names: set[str] = field(default_factory=set)  # the chunks that the host has
+    touched: dict[Node, list[Int64s]] = field(default_factory=dict)  # starts of slices
+    forgotten: dict[Node, int] = field(default_factory=dict)  # starts below it are gone
+    key_marks: list[tuple[int, ...]] = field(default_factory=list)  # where key increments begin
+    keys_known: tuple[int, ...] = ()
+    events: dict[str, EventRows] = field(default_factory=dict)  # by the names of their chunks
+    digests: dict[str, bytes] = field(default_factory=dict)  # of small chunks
+    batches: int = 0
+    complete: bool = False  # False until everything was written once
+
+    @classmethod
+    def agreed(cls, operator: ScopeOperator, chunks: Mapping[str, bytes]) -> Journal:
+        """Return the journal of an operator that was just made from these chunks."""
+        journal = cls(set(chunks), complete=True)
+        for name, values in journal._small(operator):
+            journal.digests[name] = _digest(values)
+        blobs = [chunks[f"keys/{at}"] for at in range(sum(n.startswith("keys/") for n in chunks))]
+        sizes = np.array([[len(one.values or ()) for one in read_keys([blob])] for blob in blobs])
+        ends = np.cumsum(sizes, axis=0) if blobs else sizes
+        journal.key_marks = [tuple(row) for row in (ends - sizes).tolist()]
+        journal.keys_known = tuple(ends[-1].tolist()) if blobs else ()
+        for store in operator.delimited:
+            waiting = sorted(name for name in chunks if name.startswith(f"waiting/{store.name}/"))
+            journal.events.update(zip(waiting, store.waiting, strict=True))
+            if store.kept is not None:
+                journal.events[f"kept/{store.name}"] = store.kept
+            numbers = [int(name.rpartition("/")[2]) + 1 for name in waiting]
+            journal.batches = max(journal.batches, *numbers, 0)
+        return journal
+
+    def saved(self) -> Journal:
+        """Return the journal as it is now, to go back to."""
+        kept = copy.copy(self)
+        kept.names, kept.key_marks = set(self.names), list(self.key_marks)
+        kept.touched = {node: list(starts) for node, starts in self.touched.items()}
+        kept.forgotten, kept.events = dict(self.forgotten), dict(self.events)
+        kept.digests = dict(self.digests)
+        return kept
+
+    def outdated(self) -> Journal:
+        """Return the journal for another plan of the same scope: everything is written anew."""
+        kept = self.saved()
+        kept.touched, kept.forgotten, kept.complete = {}, {}, False
+        return kept
+
+    def touch(self, node: Node, starts_us: Int64s) -> None:
+        """Remember the slices that a batch falls into."""
+        self.touched.setdefault(node, []).append(starts_us)
+
+    def changes(self, operator: ScopeOperator) -> StateChanges:
+        """Return what the host must write and remove to have the state as it is now."""
+        live: set[str] = set()
+        written = self._values(operator, live) | self._keys(operator.codes, live)
+        had = _starts_by_base(self.names)
+        for node in operator.plan.bases:
+            written |= self._slices(node, operator.runs.get(node, []), had, live)
+        for store in operator.delimited:
+            written |= self._events(store, live)
+        removed = tuple(sorted(self.names - live))
+        self.events = {name: rows for name, rows in self.events.items() if name in live}
+        self.names, self.complete = live, True
+        self.touched, self.forgotten = {}, {}
+        return StateChanges(written, removed)
+
+    def _small(self, operator: ScopeOperator) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the chunks of JSON values: counters, and what discretizers know."""
+        yield "counters", operator.counters()
+        for store in operator.delimited:
+            for one in store.members.values():
+                yield f"window/{one.name}", one.discretizer.snapshot()
+
+    def _values(self, operator: ScopeOperator, live: set[str]) -> Chunks:
+        written: Chunks = {}
+        for name, values in self._small(operator):
+            live.add(name)
+            digest = _digest(values)
+            if self.digests.get(name) != digest:
+                written[name] = values_chunk(values)
+                self.digests[name] = digest
+        return written
+
+    def _keys(self, codes: KeyCodes, live: set[str]) -> Chunks:
+        """Write new keys as an increment, together with the last ones that are no larger.
+
+        So there are few increments, and each key is written few times: both grow as a logarithm.
+        """
+        dictionaries: list[ColumnCodes] = [*codes.columns, *codes.pairs]
+        known = tuple(0 if one.values is None else len(one.values) for one in dictionaries)
+        written: Chunks = {}
+        if known != self.keys_known:
+            since = self.keys_known or (0,) * len(known)
+            while self.key_marks and 2 * sum(since) <= sum(known) + sum(self.key_marks[-1]):
+                since = self.key_marks.pop()
+            written[f"keys/{len(self.key_marks)}"] = keys_chunk(dictionaries, since)
+            self.key_marks.append(since)
+            self.keys_known = known
+        live.update(f"keys/{at}" for at in range(len(self.key_marks)))
+        return written
+
+    def _slices(
+        self, node: Node, runs: list[Flow], had: Mapping[str, list[int]], live: set[str]
+    ) -> Chunks:
+        if not runs:
+            return {}
+        base = name_of_base(node)
+        prefix, oldest = f"slices/{base}/", self.forgotten.get(node)
+        if self.complete:
+            live.update(f"{prefix}{s}" for s in had.get(base, ()) if oldest is None or s >= oldest)
+        live.add(f"shape/{base}")
+        written: Chunks = {}
+        if f"shape/{base}" not in self.names:
+            written[f"shape/{base}"] = flow_chunk(runs[0].take(np.empty(0, np.int64)))
+        if self.complete and node in self.touched:
+            starts = np.unique(np.concatenate(self.touched[node]))
+            runs = [_at_starts(run, starts) for run in runs]
+        elif self.complete:
+            return written
+        flow = merged(runs)
+        flow = flow.take(np.argsort(flow.starts_us, kind="stable"))
+        firsts, stops = runs_of_equals(flow.starts_us)
+        for first, stop in zip(firsts.tolist(), stops.tolist(), strict=True):
+            name = f"{prefix}{flow.starts_us[first]}"
+            written[name] = flow_chunk(flow.take(np.arange(first, stop)))
+        live.update(written)
+        return written
+
+    def _events(self, store: Delimited, live: set[str]) -> Chunks:
+        """Write the events that the host does not have; rows are never changed, only replaced."""
+        named = {id(rows): name for name, rows in self.events.items()}
+        parts: dict[str, EventRows] = {}
+        if store.kept is not None:
+            parts[f"kept/{store.name}"] = store.kept
+        for rows in store.waiting:
+            name = named.get(id(rows))
+            if name is None:
+                name = f"waiting/{store.name}/{self.batches:08}"
+                self.batches += 1
+            parts[name] = rows
+        changed = {name: rows for name, rows in parts.items() if self.events.get(name) is not rows}
+        self.events |= parts
+        live.update(parts)
+        return {name: rows_chunk(rows) for name, rows in changed.items()}
+
+
+def _starts_by_base(names: set[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for name in names:
+        kind, _, rest = name.partition("/")
+        if kind == "slices":
+            base, _, start = rest.partition("/")
+            found.setdefault(base, []).append(int(start))
+    return found
+
+
+def _digest(values: dict[str, Any]) -> bytes:
+    return hashlib.sha256(json.dumps(values).encode()).digest()
+
+
+def _at_starts(flow: Flow, starts_us: Int64s) -> Flow:
+    """Keep the slices that begin at these times."""
+    return flow.take(np.flatnonzero(np.isin(flow.starts_us, starts_us)))

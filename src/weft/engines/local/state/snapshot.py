@@ -1,0 +1,52 @@
+"""The whole state of an operator as named chunks, and an operator from such chunks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.engines.local.state.chunks import (
+    name_of_base,
+    read_flow,
+    read_keys,
+    read_rows,
+    read_values,
+)
+from weft.engines.local.state.journal import Chunks, Journal
+from weft.engines.local.windows.flow import Flow, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft.engines.local.operator import ScopeOperator
+
+
+def snapshot(operator: ScopeOperator) -> Chunks:
+    """Return all chunks, whatever a host was told before."""
+    return Journal().changes(operator).written
+
+
+def restore(operator: ScopeOperator, chunks: Mapping[str, bytes]) -> None:
+    """Fill a fresh operator of the same plan with the state that the chunks hold."""
+    operator.take_counters(read_values(chunks["counters"]))
+    increments = sum(name.startswith("keys/") for name in chunks)
+    if increments:
+        codes = read_keys([chunks[f"keys/{at}"] for at in range(increments)])
+        width = operator.codes.width
+        operator.codes.columns, operator.codes.pairs = codes[:width], codes[width:]
+    nodes = {name_of_base(node): node for node in operator.plan.bases}
+    stores = {store.name: store for store in operator.delimited}
+    windows = {one.name: one for store in operator.delimited for one in store.members.values()}
+    runs: dict[str, list[Flow]] = {}
+    for name in sorted(chunks):
+        kind, _, rest = name.partition("/")
+        owner = rest.partition("/")[0]
+        if kind in ("shape", "slices"):
+            partials = tuple(operator.plan.bases[nodes[owner]].partials)
+            runs.setdefault(owner, []).append(read_flow(chunks[name], partials))
+        elif kind == "window":
+            windows[owner].discretizer.restore(read_values(chunks[name]))
+        elif kind == "kept":
+            stores[owner].kept = read_rows(chunks[name], stores[owner].partials)
+        elif kind == "waiting":
+            stores[owner].waiting.append(read_rows(chunks[name], stores[owner].partials))
+    operator.runs = {nodes[owner]: [merged(flows)] for owner, flows in runs.items()}

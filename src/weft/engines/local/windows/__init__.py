@@ -1,0 +1,1 @@
+"""From events to slices, and from slices to the instances of windows that close."""

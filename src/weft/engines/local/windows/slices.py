@@ -1,0 +1,103 @@
+"""Where the local engine cuts time for a Slice of the plan: periodic edges and calendars together.
+
+A stream could read the newest slice open and cut at begins alone (Carbone et al., "Cutty"); here
+ends always cut as well, so a window is a whole number of slices in batch and in the stream.
+Windows that events delimit do not cut time; they are found among the events themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.engines.local.values.calendar import CalendarTable
+from weft.kernels.grouping.edges import common_grain, primitive
+from weft.kernels.grouping.slices import EdgeHorizon, Slices, slices_of_classes
+from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weft.kernels.partials import Int64s
+    from weft.window import EdgeClass
+
+
+MOST_FINER = 2  # so many times the slices the plan asks for, rather than slices of many widths
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedSlices:
+    """Slices between the edges of calendars and, if there are any, of periodic classes.
+
+    The ordinal of a slice is its first instant.
+    """
+
+    calendars: tuple[CalendarTable, ...]
+    periodic: EdgeHorizon | None
+
+    def slice_of(self, times_us: npt.ArrayLike) -> Int64s:
+        """Return the first instant of the slice that holds each instant."""
+        return self.bounds(times_us)[0]
+
+    def bounds(self, ordinals: npt.ArrayLike) -> tuple[Int64s, Int64s]:
+        """Return the first instant of the slice around each instant, and the first after it."""
+        times = np.ascontiguousarray(ordinals, np.int64)
+        around = [table.around(times) for table in self.calendars]
+        if self.periodic is not None:
+            around.append(self.periodic.bounds(self.periodic.slice_of(times)))
+        starts = np.maximum.reduce([start for start, _ in around])
+        return starts, np.minimum.reduce([end for _, end in around])
+
+    def edges_between(self, start_us: int, stop_us: int) -> Int64s:
+        """List the edges in `[start, stop)`."""
+        edges, at = [], start_us
+        while at < stop_us:
+            start, end = self.bounds(np.array([at]))
+            edges += [int(start[0])] if start[0] >= start_us else []
+            at = int(end[0])
+        return np.array(edges, np.int64)
+
+
+def edges_as_cut(edges: Edges, readers: Iterable[Window] = ()) -> Edges:
+    """Return the edges that are cut for these: with the ends of readers, even where that is cheap.
+
+    >>> edges_as_cut(Edges(((0, 10), (0, 15), (0, 25)))).classes
+    ((0, 5),)
+    """
+    classes: list[EdgeClass] = list(edges.classes)
+    if edges.slicing == "begins":
+        classes += [
+            ((part.offset_us + part.range_us) % part.slide_us, part.slide_us)
+            for reader in readers
+            for part in periodic_parts(reader)
+        ]
+    if classes and not any(isinstance(w, CalendarWindow) for w in edges.windows):
+        classes = _even_or_not(classes)
+    return Edges(tuple(classes), edges.windows)
+
+
+def slices_of_edges(edges: Edges) -> Slices | None:
+    """Return the slices between edges as they are cut; None where nothing but events cuts."""
+    calendars = tuple(CalendarTable(w) for w in edges.windows if isinstance(w, CalendarWindow))
+    if calendars:
+        periodic = EdgeHorizon.of(edges.classes) if edges.classes else None
+        return MixedSlices(calendars, periodic)
+    return slices_of_classes(edges.classes) if edges.classes else None
+
+
+def _even_or_not(classes: list[EdgeClass]) -> list[EdgeClass]:
+    """Cut at every common divisor where that gives few slices more: even slices need no lookup."""
+    chosen = primitive(classes)
+    grain = common_grain(chosen)
+    edges_per_grain = sum(grain / modulus for _, modulus in chosen)
+    return [(chosen[0][0] % grain, grain)] if edges_per_grain * MOST_FINER >= 1 else list(chosen)
+
+
+def periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:
+    """Return the periodic windows that a window is made of; none for the other kinds."""
+    if isinstance(window, CumulatingWindow):
+        return window.parts()
+    return (window,) if isinstance(window, PeriodicWindow) else ()

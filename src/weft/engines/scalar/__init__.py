@@ -1,0 +1,1 @@
+"""SQL values one at a time, in plain Python: casts, operators, functions, by ANSI rules."""

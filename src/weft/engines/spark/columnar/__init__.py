@@ -1,0 +1,1 @@
+"""The `columnar` strategy: rows go through Arrow to the local engine's operator."""

@@ -1,0 +1,148 @@
+"""The `columnar` strategy: rows go through Arrow to the kernels, clustered by key.
+
+They are slices where Catalyst can make them, else the events themselves. Rows of a key meet in
+one partition, in the order of time, and stream through the local engine's operator in chunks. The
+watermark follows the time reached, so an executor holds open windows and one chunk, never all
+rows of a key.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from weft.cost.strategies import slices_to_ship
+from weft.engines.spark.columnar.arrow_batches import chunks_of, in_batches
+from weft.engines.spark.columnar.hosted_operator import END, HostedScope
+from weft.engines.spark.columnar.keyless import Merger, can_gather, gathered
+from weft.engines.spark.columnar.shipped_slices import add_slices, slices_of
+from weft.engines.spark.columnar.shipping import Shipment
+from weft.engines.spark.scopes import Compiled
+from weft.engines.spark.session import spark_schema
+from weft.engines.spark.sql.fan_out import NODE, START
+from weft.engines.spark.sql.timestamps import timestamp_of
+from weft.plan.plan import COLUMNAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+    from weft.aggregates import AggregateCall
+    from weft.engines.base import Unsupported
+    from weft.engines.spark.scopes import PlannedScope
+    from weft.plan import Emit
+    from weft.plan.plan import Ships
+
+COUNTS = ("count", "count_distinct", "approx_count_distinct")
+
+
+class ColumnarStrategy:
+    """Compiles a scope to one clustered pass of its events through the local operator."""
+
+    name = COLUMNAR
+
+    def __init__(self, ships: Ships = "slices") -> None:
+        self._ships = ships
+
+    def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
+        """Nothing: the operator runs every window and every aggregate."""
+        return ()
+
+    def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
+        """Return the lazy result of each query; those of one scope share their rows."""
+        shipment = Shipment.of(scope, source)
+        hosted = shipment.hosted
+        rows = self._rows(shipment, hosted.dump(), spark_schema(hosted.output))
+        shared = len(scope.queries) > 1
+        if shared:
+            rows = rows.persist()
+        results = {
+            query: result_of(rows, scope.emits, query, hosted, shipment.time_type)
+            for query in scope.queries
+        }
+        return Compiled(results, (rows,) if shared else ())
+
+    def _rows(self, shipment: Shipment, described: bytes, schema: StructType) -> DataFrame:
+        """Return the rows of all queries of the scope."""
+        if self._ships == "slices" and slices_to_ship(shipment.scope.nodes) is not None:
+            slices = clustered(slices_of(shipment), shipment.keys, (START,))
+            return slices.mapInArrow(Feeder(described, sliced=True), schema)
+        if can_gather(shipment.scope):
+            return gathered(shipment.frame, described).mapInArrow(Merger(described), schema)
+        events = clustered(shipment.frame, shipment.keys, shipment.order)
+        return events.mapInArrow(Feeder(described), schema)
+
+
+def clustered(frame: DataFrame, keys: Sequence[str], order: Sequence[str]) -> DataFrame:
+    """Bring the rows of each key together, in order."""
+    by = [F.expr(text) for text in keys]
+    together = frame.repartition(*by) if by else frame.repartition(1)
+    return together.sortWithinPartitions(*(F.expr(text) for text in order))
+
+
+@dataclass(frozen=True, slots=True)
+class Feeder:
+    """Runs on executors: one partition of rows in the order of time in, closed windows out."""
+
+    described: bytes
+    sliced: bool = False  # rows are slices, not events
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Feed the operator chunk by chunk."""
+        host = None
+        for chunk in chunks_of(batches):
+            host = host or HostedScope.load(self.described).open()
+            reached = add_slices(host, chunk) if self.sliced else host.process(chunk)
+            if reached is not None:
+                yield from in_batches(host.advance(reached))
+        if host is not None:
+            yield from in_batches(host.advance(None))
+
+
+def result_of(
+    rows: DataFrame,
+    emits: Sequence[Emit],
+    query: str,
+    hosted: HostedScope,
+    time_type: DataType,
+) -> DataFrame:
+    """Pick the rows of one query, under the names it gave.
+
+    `emits` are those of the plan, and `hosted` numbers its rows and aggregates alike.
+    """
+    own = {number: emit for number, emit in enumerate(emits) if emit.query == query}
+    first, emit = next(iter(own.items()))
+    chosen = F.col(NODE).between(min(own), max(own))  # a scope has them side by side
+    calls = dict(zip(hosted.calls, range(len(hosted.calls)), strict=True))
+    outputs = {
+        alias: _value(f"v{calls[call]}", call)
+        for (alias, _), (_, call) in zip(emit.outputs, hosted.emits[first].outputs, strict=True)
+    }
+    return rows.where(chosen).select(*_columns(own, emit, outputs, time_type))
+
+
+def _value(column: str, call: AggregateCall) -> Column:
+    # What comes from Python may be NULL by its type; stock Spark's counts may not.
+    return F.coalesce(column, F.lit(0).cast("bigint")) if call.function in COUNTS else F.col(column)
+
+
+def _columns(
+    own: Mapping[int, Emit], emit: Emit, outputs: Mapping[str, Column], time_type: DataType
+) -> list[Column]:
+    label, start, end = emit.window_columns
+    labels = [own[n].label if n in own else None for n in range(min(own), max(own) + 1)]
+    # One literal, however many windows, and not SQL text: a label may hold any character.
+    known = F.from_json(F.lit(json.dumps(labels)), "array<string>")
+    return [
+        *(F.col(f"k{i}").alias(name) for i, (name, _) in enumerate(emit.keys)),
+        F.get(known, F.col(NODE) - min(own)).alias(label),
+        F.expr(timestamp_of(START, time_type)).alias(start),
+        F.expr(timestamp_of(END, time_type)).alias(end),
+        *(value.alias(alias) for alias, value in outputs.items()),
+    ]

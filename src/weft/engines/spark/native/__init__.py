@@ -1,0 +1,1 @@
+"""The `native` strategy: Catalyst expressions only, no Python on the way of an event."""

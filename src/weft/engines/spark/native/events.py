@@ -1,0 +1,95 @@
+"""Events of a scope as a DataFrame: filtered, with keys and arguments computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import AtomicType, BooleanType, DataType, IntegralType, NullType, NumericType
+
+from weft.engines.spark.sql.fan_out import START
+from weft.engines.spark.sql.timestamps import micros_of
+from weft.errors import InternalError, QueryError
+from weft.expression import column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from weft.aggregates import AggregateCall, Partial
+    from weft.engines.spark.scopes import PlannedScope
+    from weft.plan import Emit
+
+TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events under names of our own, which no column of the user's can clash with.
+
+    `time` is when an event happened, and `start` the same: as a row, it begins where it happens.
+    """
+
+    frame: DataFrame
+    keys: tuple[str, ...]
+    arguments: dict[str, str]  # expression -> column
+    types: dict[str, DataType]  # expression -> type
+    time_type: DataType
+
+    @staticmethod
+    def of(scope: PlannedScope, source: DataFrame) -> Events:
+        """Prepare the events that a scope reads; those without a time are dropped."""
+        scan = scope.scan
+        if scan.time is None:
+            raise InternalError(f"the time column of {scan.source!r} was not looked up")
+        time_type = source.schema[scan.time].dataType
+        texts = tuple(dict.fromkeys(a for p in scope.partials for a in p.args))
+        arguments = {text: f"a{i}" for i, text in enumerate(texts)}
+        keys = {f"k{i}": text for i, (_, text) in enumerate(scope.keys)}
+        time = column(scan.time)
+        kept = source.where(f"{time} IS NOT NULL")
+        if scan.where is not None:
+            kept = kept.where(scan.where)
+        micros = micros_of(time, time_type, scan.time)
+        frame = kept.selectExpr(
+            *(f"{text} AS {name}" for name, text in keys.items()),
+            *(f"{micros} AS {name}" for name in (TIME, START)),
+            *(f"{text} AS {name}" for text, name in arguments.items()),
+        )
+        fields = {field.name: field.dataType for field in frame.schema}
+        types = {text: fields[name] for text, name in arguments.items()}
+        return Events(frame, tuple(keys), arguments, types, time_type)
+
+    def args(self, partial: Partial) -> tuple[str, ...]:
+        """The columns that a partial is lifted from."""
+        return tuple(self.arguments[text] for text in partial.args)
+
+    def arg_types(self, partial: Partial) -> tuple[DataType, ...]:
+        """The types of the columns that a partial is lifted from."""
+        return tuple(self.types[text] for text in partial.args)
+
+
+def check_inputs(emits: Iterable[Emit], types: Mapping[str, DataType]) -> None:
+    """Refuse the first aggregate whose input is of a type that it does not take."""
+    for emit in emits:
+        for _, call in emit.outputs:
+            check_input(call, types)
+
+
+def check_input(call: AggregateCall, types: Mapping[str, DataType]) -> None:
+    """Refuse an input that a function does not take, before Spark converts it silently."""
+    takes = {
+        "anything": DataType,
+        "plain values": AtomicType,
+        "numbers": NumericType,
+        "integers": IntegralType,
+        "booleans": BooleanType,
+    }
+    needed = call.aggregate.accepts
+    given = types[call.args[0]] if call.args else NullType()
+    if not isinstance(given, takes[needed] | NullType):
+        raise QueryError(
+            f"{call} cannot be computed: {call.args[0]} is of type {given.simpleString()}",
+            hint=f"{call.function} needs {needed}; cast the column, or use another aggregate",
+        )

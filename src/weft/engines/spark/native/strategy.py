@@ -1,0 +1,195 @@
+"""The `native` strategy: Catalyst expressions only, no Python on the way of an event.
+
+Events are hash-aggregated once per key and slice; slices are fanned out to their windows by a
+constant table and aggregated again. Techniques of the plan all become this fold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from weft.cost.strategies import native_obstacles
+from weft.engines.base import Unsupported
+from weft.engines.spark.native.aggregation import LAST, Branch, Flow
+from weft.engines.spark.native.emit import Emission
+from weft.engines.spark.native.events import Events, check_inputs
+from weft.engines.spark.native.sessions import (
+    SessionFlow,
+    from_events,
+    gaps_of,
+    may_be_sliced,
+    with_sessions,
+)
+from weft.engines.spark.scopes import Compiled
+from weft.engines.spark.sql.fan_out import NODE, START
+from weft.engines.spark.sql.lower import rank_of
+from weft.engines.spark.sql.partials import PARTIALS, NativePartial, Ranked
+from weft.engines.spark.sql.readings import Shape, shapes_of
+from weft.engines.spark.sql.spread_partials import SPREAD
+from weft.plan import Node, Roll, Scan
+from weft.window import SessionWindow, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from weft.aggregates import Partial
+    from weft.engines.spark.scopes import PlannedScope
+
+_VALUES = "values"
+
+
+class NativeStrategy:
+    """Compiles a scope to DataFrames that Spark runs without leaving the JVM."""
+
+    name = "native"
+
+    def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
+        """Windows that events delimit one by one, except sessions, and aggregates of your own."""
+        found = [Unsupported(node, why) for node in scope.nodes for why in native_obstacles(node)]
+        return tuple(found)
+
+    def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
+        """Return the lazy result of each query; those of one scope share their rows."""
+        events = Events.of(scope, source)
+        check_inputs(scope.emits, events.types)
+        return _Compilation(scope, events).compiled()
+
+    def count_rows(self, scope: PlannedScope, source: DataFrame) -> dict[Node, int]:
+        """Count the rows of slices and windows, those that no query sees included.
+
+        This computes them once more: a run does not count what it hands from level to level.
+        """
+        return _Compilation(scope, Events.of(scope, source)).counts()
+
+
+@dataclass(frozen=True)
+class _Compilation:
+    scope: PlannedScope
+    events: Events
+
+    @cached_property
+    def _names(self) -> dict[Partial, str]:
+        return {partial: f"p{i}" for i, partial in enumerate(self.scope.partials)}
+
+    @cached_property
+    def ranks(self) -> dict[Partial, tuple[float, ...]]:
+        """The ranks asked of every partial that holds all values."""
+        asked: dict[Partial, dict[float, None]] = {}
+        for emit in self.scope.emits:
+            for _, call in emit.outputs:
+                for partial in call.partials:
+                    if partial.kind == _VALUES:
+                        asked.setdefault(partial, {})[rank_of(call)] = None
+        return {partial: tuple(ranks) for partial, ranks in asked.items()}
+
+    @cached_property
+    def _natives(self) -> dict[Partial, NativePartial]:
+        made: dict[Partial, NativePartial] = {}
+        for partial in self.scope.partials:
+            if partial.kind == _VALUES:
+                made[partial] = Ranked(self.ranks[partial])
+            else:
+                made[partial] = PARTIALS.get(partial.kind) or SPREAD[partial.kind]
+        return made
+
+    @cached_property
+    def _windows(self) -> dict[Shape, int]:
+        shapes = (shape for roll in self.scope.rolls for shape in shapes_of(roll.window))
+        return {shape: i for i, shape in enumerate(dict.fromkeys(shapes))}
+
+    def compiled(self) -> Compiled:
+        sessions = [r for r in self.scope.rolls if isinstance(r.window, SessionWindow)]
+        timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
+        parts = []
+        if timed:
+            parts.append(self._rows(timed, with_last=False))
+        if sessions:
+            parts.append(self._rows(from_events(sessions, self.scope.scan), with_last=True))
+        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+        shared = len(self.scope.queries) > 1
+        if shared:
+            rows = rows.persist()
+        emission = Emission(rows, self.events, self._windows, self._names, self.ranks)
+        results = {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
+        return Compiled(results, (rows,) if shared else ())
+
+    def counts(self) -> dict[Node, int]:
+        timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
+        flows = (self._flow(b, with_last=False, apart=False) for b in self._branches(timed))
+        return {node: rows for flow in flows for node, rows in flow.counts().items()}
+
+    def _rows(self, rolls: Sequence[Roll], *, with_last: bool) -> DataFrame:
+        branches = self._branches(rolls)
+        shapes = [s for branch in branches for r in branch.rolls for s in shapes_of(r.window)]
+        apart = len(set(shapes)) < len(shapes)
+        frames = [self._flow(b, with_last=with_last, apart=apart).rows() for b in branches]
+        united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+        return self._merged(united) if apart else united
+
+    def _flow(self, branch: Branch, *, with_last: bool, apart: bool) -> Flow:
+        frame, sliced = self.events.frame, with_last and may_be_sliced(branch)
+        if with_last and not sliced:
+            frame = with_sessions(frame, self.events.keys, gaps_of(branch.rolls))
+        return (SessionFlow if sliced else Flow)(
+            self.events,
+            frame,
+            branch,
+            self._windows,
+            self._natives,
+            self._names,
+            with_last=with_last,
+            own_partials_only=apart,
+        )
+
+    def _branches(self, rolls: Sequence[Roll]) -> list[Branch]:
+        """Split by how partials are aggregated, so that what Spark can hash is not sorted."""
+        holistic = {r.window for r in rolls if _has(r, (_VALUES,))}
+        read = {f for node in self.scope.nodes if isinstance(node, Roll) for f in node.inputs}
+        quick: list[Roll] = []
+        slow: dict[Window, Roll] = {}
+        for roll in rolls:
+            if roll.window in holistic and isinstance(roll.feeder, Scan) and roll not in read:
+                # Both read all events of the window: they may as well read them together.
+                before = slow.get(roll.window, roll).partials
+                both = tuple(dict.fromkeys((*before, *roll.partials)))
+                slow[roll.window] = replace(roll, partials=both)
+            else:
+                quick.append(roll)
+        found = [
+            Branch(tuple(r for r in group if _has(r, kinds)), _partials(group, kinds))
+            for group, kinds in (
+                (quick, tuple(PARTIALS)),
+                (tuple(slow.values()), (*PARTIALS, _VALUES)),
+            )
+        ]
+        spread = {p: None for r in rolls for p in r.partials if p.kind in SPREAD}
+        found += [
+            Branch(tuple(r for r in rolls if partial in r.partials), (partial,), spread=True)
+            for partial in spread
+        ]
+        return [branch for branch in found if branch.rolls]
+
+    def _merged(self, rows: DataFrame) -> DataFrame:
+        """Bring together partials of the same window that were computed apart."""
+        by = (*self.events.keys, NODE, START)
+        columns = [name for name in rows.columns if name not in by]
+        picked = [
+            (F.max(name) if name == LAST else F.first(name, ignorenulls=True)).alias(name)
+            for name in columns
+        ]
+        return rows.groupBy(*by).agg(*picked)
+
+
+def _has(roll: Roll, kinds: Collection[str]) -> bool:
+    return any(p.kind in kinds for p in roll.partials)
+
+
+def _partials(rolls: Sequence[Roll], kinds: Collection[str]) -> tuple[Partial, ...]:
+    found = (p for roll in rolls for p in roll.partials if p.kind in kinds)
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,1 @@
+"""Text of Catalyst expressions: where a range, a slice or a partial becomes SQL."""

@@ -1,0 +1,1 @@
+"""What weft keeps beside a checkpoint of Spark: records, versions, requests."""

@@ -1,0 +1,211 @@
+"""What a checkpoint is of: the plan and the strategy, written beside Spark's own files.
+
+Spark restarts from a checkpoint whatever the query has become, and some changes give wrong rows
+without a word. So the plan goes along; a restart takes it as it was, or says what differs.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from weft.engines.spark.streaming.checkpoint.versions import (
+    HOSTED,
+    announced,
+    hosted_to_json,
+    read_version,
+    write_version,
+)
+from weft.engines.spark.streaming.columnar.scope_structs import Parcel
+from weft.errors import DataError, QueryError
+from weft.plan import Plan
+from weft.time import format_us
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from weft.engines.spark.streaming.checkpoint.places import Place
+    from weft.query import Query
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How a stream runs: all that a restart must do alike."""
+
+    plan: Plan
+    strategy: str
+    buckets: int = 0  # of the columnar strategy
+    parcels: Mapping[str, tuple[Parcel, ...]] = field(default_factory=dict)  # by stream
+    version: int = 0
+    live_sinks: Mapping[str, str] = field(default_factory=dict)  # of queries added while it ran
+    suspended: Mapping[str, Plan] = field(default_factory=dict)  # of each query by itself
+    mode: str = "append"
+
+    @property
+    def suspended_queries(self) -> tuple[Query, ...]:
+        """The queries that are suspended."""
+        return tuple(plan.queries[0] for plan in self.suspended.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        return {
+            "weft_checkpoint": FORMAT,
+            "fingerprint": self.plan.fingerprint,
+            "strategy": self.strategy,
+            "mode": self.mode,
+            "buckets": self.buckets,
+            "parcels": {s: [p.to_json() for p in own] for s, own in self.parcels.items()},
+            "live_sinks": dict(self.live_sinks),
+            "suspended": [plan.to_json() for plan in self.suspended.values()],
+            "plan": self.plan.to_json(),
+        }
+
+    @staticmethod
+    def from_json(value: dict[str, Any], version: int, where: object) -> Record:
+        """Read a record back, or say why it cannot be."""
+        if value["weft_checkpoint"] != FORMAT:
+            raise DataError(
+                f"the checkpoint {where} is of version {value['weft_checkpoint']}, and this weft "
+                f"reads version {FORMAT}",
+                hint="resume it with the version of weft that wrote it",
+            )
+        plan = Plan.from_json(json.dumps(value["plan"]))
+        if plan.fingerprint != value["fingerprint"]:
+            raise DataError(
+                f"the checkpoint {where} is of plan {value['fingerprint']}, which here reads as "
+                f"{plan.fingerprint}: its windows or aggregates are defined otherwise",
+                hint="define custom aggregates and windows as they were when it was written",
+            )
+        parcels = {s: tuple(map(Parcel.from_json, own)) for s, own in value["parcels"].items()}
+        idle = [Plan.from_json(json.dumps(p)) for p in value["suspended"]]
+        return Record(
+            plan,
+            value["strategy"],
+            value["buckets"],
+            parcels,
+            version,
+            value["live_sinks"],
+            {own.queries[0].name: own for own in idle},
+            value["mode"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint directory: Spark's files, and ours in `weft`."""
+
+    place: Place
+
+    @property
+    def own(self) -> Place:
+        """The directory of what is not Spark's."""
+        return self.place / "weft"
+
+    @property
+    def versions(self) -> str:
+        """The directory of the versions of the workload."""
+        return (self.own / "versions").uri
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the first micro-batch that has not begun."""
+        begun = [int(name) for name in (self.place / "offsets").names() if name.isdecimal()]
+        return max(begun, default=-1) + 1
+
+    def read(self) -> Record | None:
+        """Return how the stream ran last; None if it never read anything."""
+        if self.next_batch == 0:
+            return None
+        known = announced(self.versions)
+        if not known:
+            raise QueryError(
+                f"the checkpoint {self.place} is of a stream that weft did not start",
+                hint="give another directory",
+            )
+        number, _ = known[-1]
+        return self.record_of(number)
+
+    def record_of(self, number: int) -> Record:
+        """Return the record of a version."""
+        return Record.from_json(read_version(self.versions, number), number, self.place)
+
+    def is_new(self, record: Record) -> bool:
+        """Tell whether the version of a record was never written."""
+        begun = self.next_batch > 0
+        return not begun or record.version not in dict(announced(self.versions))
+
+    def write(
+        self, record: Record, from_batch: int, hosted: Mapping[str, Mapping[int, bytes]]
+    ) -> None:
+        """Keep the record of a version, in one step."""
+        told = {**record.to_json(), HOSTED: hosted_to_json(hosted)}
+        write_version(self.versions, record.version, from_batch, told)
+
+
+def changed_settings(before: Record, wanted: Mapping[str, str]) -> list[str]:
+    """Name the settings of a stream that differ from those it was started with."""
+    return [
+        f"the {name} was {getattr(before, name)} and now is {now}"
+        for name, now in wanted.items()
+        if getattr(before, name) != now
+    ]
+
+
+def refuse(where: object, changes: Sequence[str]) -> None:
+    """Refuse a restart that differs from how the stream was started, and say in what."""
+    if changes:
+        raise QueryError(
+            f"the checkpoint {where} is of another workload: {'; '.join(changes)}",
+            hint="go back to what it was started with, or start anew with another directory",
+        )
+
+
+def differences(before: Sequence[Query], now: Sequence[Query]) -> list[str]:
+    """Name what differs between two workloads, query by query.
+
+    >>> from weft import Query, agg, tumbling
+    >>> a, b = (Query("lows", source="r", time="ts", aggs={"lo": agg.min("t")},
+    ...               windows={"20m": tumbling(size)}) for size in ("20 minutes", "30 minutes"))
+    >>> differences([a], [b])
+    ["window '20m' of query 'lows' was TUMBLE 20m and now is TUMBLE 30m"]
+    >>> differences([a], [])
+    ["query 'lows' is gone"]
+    """
+    had, have = {q.name: q for q in before}, {q.name: q for q in now}
+    found = [f"query {name!r} is gone" for name in had if name not in have]
+    found += [f"query {name!r} is new" for name in have if name not in had]
+    for name, query in have.items():
+        if name in had:
+            found += _changes(had[name], query)
+    return found
+
+
+def _changes(before: Query, now: Query) -> Iterator[str]:
+    of = f"of query {now.name!r}"
+    yield from _changed_entries("window", of, dict(before.windows), dict(now.windows))
+    yield from _changed_entries("aggregate", of, dict(before.aggs), dict(now.aggs))
+    yield from _changed_entries("key", of, dict(before.keys), dict(now.keys))
+    for word, attribute in (("source", "source"), ("event time", "time"), ("filter", "where")):
+        was, is_ = getattr(before, attribute), getattr(now, attribute)
+        if was != is_:
+            yield f"the {word} {of} was {was or 'none'} and now is {is_ or 'none'}"
+    # A plan has one delay for all queries that read the same events: the longest.
+    if (now.watermark_us or 0) > (before.watermark_us or 0):
+        was, is_ = format_us(before.watermark_us or 0), format_us(now.watermark_us or 0)
+        yield f"the watermark {of} was {was} and now is {is_}"
+    if before.window_columns != now.window_columns:
+        yield f"the result columns {of} have other names"
+
+
+def _changed_entries(
+    word: str, of: str, before: Mapping[str, object], now: Mapping[str, object]
+) -> Iterator[str]:
+    yield from (f"{word} {name!r} {of} is gone" for name in before if name not in now)
+    for name, value in now.items():
+        if name not in before:
+            yield f"{word} {name!r} {of} is new"
+        elif before[name] != value:
+            yield f"{word} {name!r} {of} was {before[name]} and now is {value}"

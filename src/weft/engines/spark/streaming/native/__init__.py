@@ -1,0 +1,1 @@
+"""The `native` strategy for streams: chained stateful aggregations."""

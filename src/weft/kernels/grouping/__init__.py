@@ -1,0 +1,1 @@
+"""Partial aggregation: events to one partial per (key, slice)."""

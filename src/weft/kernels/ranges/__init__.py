@@ -1,0 +1,1 @@
+"""Final aggregation of whole arrays: any ranges of a column of partials at once."""

@@ -1,0 +1,1 @@
+"""Final aggregation one slide at a time: one technique, one file."""

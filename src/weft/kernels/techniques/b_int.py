@@ -1,0 +1,144 @@
+"""B-Int: aggregates of the finished dyadic intervals only, so an update is nearly free.
+
+With n = 2**k: 1 - 1/n combines per update on average, k - 1 + 1/n per answer, evict free; 2n
+partials; needs an associative combine, keeps order, answers any range. Better than FlatFAT when
+there are more updates than answers. Arasu, Widom, "Resource sharing in continuous sliding-window
+aggregates" (VLDB 2004).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
+from weft.kernels.compiled import kernel
+from weft.kernels.techniques.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
+
+FRONT, END = 0, 1  # in `at`, absolute positions
+
+
+class State(NamedTuple):
+    """The arrays of the windows of all keys; the first axis is the key."""
+
+    levels: Columns  # [key, cell]; level l is a ring of N / 2**l cells from 2N - 2N / 2**l on
+    at: npt.NDArray[np.int64]  # [key, 2]
+
+
+def new(operation: Operation, capacity: int, keys: int = 1) -> State:
+    """Allocate an empty window for up to `capacity` partials for each key."""
+    cells = 2 * power_of_two(capacity)
+    return State(operation.columns(keys, cells), np.zeros((keys, 2), np.int64))
+
+
+@kernel
+def _cell(cells: int, level: int, position: int) -> int:
+    """Find the interval of 2**level values that begins at `position`."""
+    ring = cells >> (level + 1)
+    return cells - (cells >> level) + ((position >> level) & (ring - 1))
+
+
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.levels) // 2 + 1
+
+
+@kernel
+def size(state: State, key: int) -> int:
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
+
+
+@kernel
+def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
+    levels, cells = state.levels, mask(state.levels) + 1
+    position = state.at[key, END]
+    put(levels, key, _cell(cells, 0, position), value)
+    state.at[key, END] = position + 1
+    # Every interval that ends here is finished: its two halves are.
+    level, span = 1, 2
+    while span <= cells // 2 and (position + 1) & (span - 1) == 0:
+        start = position + 1 - span
+        older = get(levels, key, _cell(cells, level - 1, start))
+        newer = get(levels, key, _cell(cells, level - 1, start + span // 2))
+        put(levels, key, _cell(cells, level, start), op.combine(older, newer))
+        level += 1
+        span *= 2
+
+
+@kernel
+def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
+    state.at[key, FRONT] += 1
+
+
+@kernel
+def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
+    """Remove the oldest `count` partials."""
+    state.at[key, FRONT] += count
+
+
+@kernel
+def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Partial:
+    """Combine the partials `first` up to `stop`; 0 is the oldest."""
+    levels, cells = state.levels, mask(state.levels) + 1
+    position, end = state.at[key, FRONT] + first, state.at[key, FRONT] + stop
+    answer = op.identity
+    while position < end:
+        level, span = 0, 1
+        while position & (2 * span - 1) == 0 and position + 2 * span <= end and 4 * span <= cells:
+            level += 1
+            span *= 2
+        answer = op.combine(answer, get(levels, key, _cell(cells, level, position)))
+        position += span
+    return answer
+
+
+@kernel
+def query_last(op: Any, state: State, key: int, count: int) -> Partial:
+    """Combine the newest `count` partials, or all when there are fewer."""
+    held = state.at[key, END] - state.at[key, FRONT]
+    return query_range(op, state, key, max(held - count, 0), held)
+
+
+@kernel
+def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
+    return query_range(op, state, key, 0, state.at[key, END] - state.at[key, FRONT])
+
+
+@kernel
+def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
+    if state.at[key, END] - state.at[key, FRONT] >= n:
+        evict(op, state, key)
+    insert(op, state, key, value)
+    return query(op, state, key)
+
+
+@kernel
+def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
+    for i in range(length(values)):
+        store(out, i, slide_one(op, state, key, load(values, i), n))
+
+
+@kernel
+def slide_ranges(
+    op: Any, state: State, key: int, values: Columns, counts: npt.NDArray[np.int64], out: Columns
+) -> None:
+    """Answer several ranges after each value; `counts` descend, so the first is the longest."""
+    place = 0
+    for i in range(length(values)):
+        if state.at[key, END] - state.at[key, FRONT] >= counts[0]:
+            evict(op, state, key)
+        insert(op, state, key, load(values, i))
+        for count in counts:
+            store(out, place, query_last(op, state, key, count))
+            place += 1

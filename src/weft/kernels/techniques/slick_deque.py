@@ -1,0 +1,147 @@
+"""SlickDeque for selective operations: the partials that can still win, in order of age.
+
+Less than 2 compares per slide on average (2 - 2/n on random input), n on the worst; the deque
+holds H_n = 1 + 1/2 + ... + 1/n partials on random input; needs a selective combine. One walk
+answers every range. Of equal partials the newest stays. Shein, Chrysanthis, Labrinidis,
+"SlickDeque" (EDBT 2018).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
+from weft.kernels.compiled import kernel
+from weft.kernels.techniques.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
+
+FRONT, END, HEAD, TAIL = 0, 1, 2, 3  # in `at`; the deque lies at head .. tail-1
+
+
+class State(NamedTuple):
+    """The arrays of the windows of all keys; the first axis is the key."""
+
+    winners: Columns  # [key, slot]
+    positions: npt.NDArray[np.int64]  # [key, slot], of each winner in the stream
+    at: npt.NDArray[np.int64]  # [key, 4]
+
+
+def new(operation: Operation, capacity: int, keys: int = 1) -> State:
+    """Allocate an empty window for up to `capacity` partials for each key."""
+    slots = power_of_two(capacity)
+    return State(
+        operation.columns(keys, slots),
+        np.zeros((keys, slots), np.int64),
+        np.zeros((keys, 4), np.int64),
+    )
+
+
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.winners) + 1
+
+
+@kernel
+def size(state: State, key: int) -> int:
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
+
+
+@kernel
+def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
+    winners, slots = state.winners, mask(state.winners)
+    head, tail = state.at[key, HEAD], state.at[key, TAIL]
+    while tail > head and op.same(op.combine(get(winners, key, (tail - 1) & slots), value), value):
+        tail -= 1
+    put(winners, key, tail & slots, value)
+    put(state.positions, key, tail & slots, state.at[key, END])
+    state.at[key, TAIL] = tail + 1
+    state.at[key, END] += 1
+
+
+@kernel
+def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
+    bulk_evict(op, state, key, 1)
+
+
+@kernel
+def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
+    """Remove the oldest `count` partials."""
+    front, slots = state.at[key, FRONT] + count, mask(state.winners)
+    head, tail = state.at[key, HEAD], state.at[key, TAIL]
+    while head < tail and get(state.positions, key, head & slots) < front:
+        head += 1
+    state.at[key, HEAD] = head
+    state.at[key, FRONT] = front
+
+
+@kernel
+def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
+    best = op.identity
+    if state.at[key, HEAD] < state.at[key, TAIL]:
+        best = get(state.winners, key, state.at[key, HEAD] & mask(state.winners))
+    return best
+
+
+@kernel
+def query_last(op: Any, state: State, key: int, count: int) -> Partial:
+    """Combine the newest `count` partials, or all when there are fewer."""
+    slots, oldest = mask(state.winners), state.at[key, END] - count
+    node, tail = state.at[key, HEAD], state.at[key, TAIL]
+    while node < tail and get(state.positions, key, node & slots) < oldest:
+        node += 1
+    best = op.identity
+    if node < tail:
+        best = get(state.winners, key, node & slots)
+    return best
+
+
+@kernel
+def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
+    if state.at[key, END] - state.at[key, FRONT] >= n:
+        evict(op, state, key)
+    insert(op, state, key, value)
+    return query(op, state, key)
+
+
+@kernel
+def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
+    for i in range(length(values)):
+        store(out, i, slide_one(op, state, key, load(values, i), n))
+
+
+@kernel
+def slide_keyed(
+    op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
+) -> None:
+    """Slide the window of `keys[i]` by `values[i]`."""
+    for i in range(len(keys)):
+        store(out, i, slide_one(op, state, keys[i], load(values, i), n))
+
+
+@kernel
+def slide_ranges(
+    op: Any, state: State, key: int, values: Columns, counts: npt.NDArray[np.int64], out: Columns
+) -> None:
+    """Answer several ranges after each value in one walk; `counts` descend."""
+    slots, place = mask(state.winners), 0
+    for i in range(length(values)):
+        if state.at[key, END] - state.at[key, FRONT] >= counts[0]:
+            evict(op, state, key)
+        insert(op, state, key, load(values, i))
+        end, node = state.at[key, END], state.at[key, HEAD]
+        for count in counts:
+            while get(state.positions, key, node & slots) < end - count:
+                node += 1
+            store(out, place, get(state.winners, key, node & slots))
+            place += 1

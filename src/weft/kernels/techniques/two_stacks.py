@@ -1,0 +1,122 @@
+"""TwoStacks: values and aggregates in two stacks, the older one turned round when it runs empty.
+
+Combines per slide 3 - 3/n on average and n on the slide that flips; 2n partials; needs an
+associative combine, keeps order. Unlike TwoStacks-lite it keeps the values. Both stacks lie in one
+pair of rings, because what leaves the one enters the other at the same place:
+
+    front <= i < middle   aggregates[i] = combine of the values i .. middle-1
+    middle <= i < end     aggregates[i] = combine of the values middle .. i
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
+from weft.kernels.compiled import kernel
+from weft.kernels.techniques.ring import power_of_two
+
+if TYPE_CHECKING:
+    from weft.kernels.operations import Operation
+
+FRONT, MIDDLE, END = 0, 1, 2  # in `at`, absolute positions
+
+
+class State(NamedTuple):
+    """The arrays of the windows of all keys; the first axis is the key."""
+
+    values: Columns  # [key, slot]
+    aggregates: Columns  # [key, slot]
+    at: npt.NDArray[np.int64]  # [key, 3]
+
+
+def new(operation: Operation, capacity: int, keys: int = 1) -> State:
+    """Allocate an empty window for up to `capacity` partials for each key."""
+    slots = power_of_two(capacity)
+    return State(
+        operation.columns(keys, slots),
+        operation.columns(keys, slots),
+        np.zeros((keys, 3), np.int64),
+    )
+
+
+def capacity(state: State) -> int:
+    """Count the partials that fit for each key."""
+    return mask(state.values) + 1
+
+
+@kernel
+def size(state: State, key: int) -> int:
+    """Count the partials in the window of `key`."""
+    return int(state.at[key, END] - state.at[key, FRONT])
+
+
+@kernel
+def _back(op: Any, state: State, key: int) -> Partial:
+    back = op.identity
+    if state.at[key, MIDDLE] < state.at[key, END]:
+        back = get(state.aggregates, key, (state.at[key, END] - 1) & mask(state.values))
+    return back
+
+
+@kernel
+def insert(op: Any, state: State, key: int, value: Partial) -> None:
+    """Add the newest partial."""
+    slot = state.at[key, END] & mask(state.values)
+    put(state.values, key, slot, value)
+    put(state.aggregates, key, slot, op.combine(_back(op, state, key), value))
+    state.at[key, END] += 1
+
+
+@kernel
+def _flip(op: Any, state: State, key: int) -> None:
+    suffix = op.identity
+    for position in range(state.at[key, END] - 1, state.at[key, FRONT] - 1, -1):
+        slot = position & mask(state.values)
+        suffix = op.combine(get(state.values, key, slot), suffix)
+        put(state.aggregates, key, slot, suffix)
+    state.at[key, MIDDLE] = state.at[key, END]
+
+
+@kernel
+def evict(op: Any, state: State, key: int) -> None:
+    """Remove the oldest partial."""
+    if state.at[key, FRONT] == state.at[key, MIDDLE]:
+        _flip(op, state, key)
+    state.at[key, FRONT] += 1
+
+
+@kernel
+def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
+    """Drop the oldest `count`; values that leave before they are flipped are never combined."""
+    state.at[key, FRONT] += count
+    if state.at[key, FRONT] > state.at[key, MIDDLE]:
+        _flip(op, state, key)
+
+
+@kernel
+def query(op: Any, state: State, key: int) -> Partial:
+    """Combine the whole window, oldest first."""
+    front = op.identity
+    if state.at[key, FRONT] < state.at[key, MIDDLE]:
+        front = get(state.aggregates, key, state.at[key, FRONT] & mask(state.values))
+    return op.combine(front, _back(op, state, key))
+
+
+@kernel
+def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
+    """Insert one value, evict first if n are held, and answer."""
+    if state.at[key, END] - state.at[key, FRONT] >= n:
+        evict(op, state, key)
+    insert(op, state, key, value)
+    return query(op, state, key)
+
+
+@kernel
+def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
+    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
+    for i in range(length(values)):
+        store(out, i, slide_one(op, state, key, load(values, i), n))

@@ -1,0 +1,1 @@
+"""EXPLAIN in all its forms: text, JSON, mermaid, HTML."""

@@ -1,0 +1,118 @@
+"""WeaveShare: windows are woven into trees, and each tree cuts the events at its own edges.
+
+Shein & Chrysanthis, multi-query optimization of incrementally evaluated sliding-window
+aggregations (IEEE TKDE). The final technique is the cheapest of those the aggregates allow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.cost.omega import OMEGA_TECHNIQUES, Mode
+from weft.plan import FOLD, Roll, Scan, Scope, Slice
+from weft.plan.nodes import topological
+from weft.planners.base import Context, NoProposal, Proposal, unshared_reasons
+from weft.planners.slicing import techniques_for
+from weft.planners.weave.search import WeaveKind, weave
+from weft.window import Edges, PeriodicWindow, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_MANY = 200
+_STAND_IN = "two_stacks_lite"
+# So long that only reading its events costs anything.
+_ENDLESS = PeriodicWindow(2**62, 2**62)
+_DEARER = ("two_stacks", "daba", "daba_lite")
+
+
+def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
+    """Let each tree slice the events itself."""
+    return propose_trees(scope, context, "weave")
+
+
+def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal | NoProposal:
+    """Weave the periodic windows with every legal technique, and keep the cheapest plan."""
+    windows = scope.shareable
+    if not windows:
+        return NoProposal("no periodic window with a decomposable aggregate")
+    techniques = _techniques(scope, context, windows)
+    if not techniques:
+        return NoProposal("none of the techniques allowed is legal for these aggregates")
+    width = len(scope.partials_for(windows))
+    rate = context.model.events_per_partial(width, min(w.slide_us for w in windows))
+    mode: Mode = "paper" if context.counts_as_papers_do else "exact"
+    if len(windows) > _MANY:
+        # Building a plan per technique would take longer than all searches together.
+        plans = [(weave(windows, rate, _counted(t), mode, kind), t) for t in techniques]
+        best, technique = min(plans, key=lambda found: found[0].cost)
+        return _proposal(scope, windows, best.trees, technique, kind)
+
+    def cost(proposal: Proposal) -> float:
+        return sum(context.model.node_costs(topological(proposal.emits)))
+
+    # Weaving pays by sharing edges, which every technique gains from alike: the technique that
+    # is cheapest on one tree for all is the one worth a search.
+    everything = (tuple(range(len(windows))),)
+    found = [_proposal(scope, windows, everything, t, kind) for t in techniques]
+    costs = [cost(proposal) for proposal in found]
+    first = costs.index(min(costs))
+    if kind == "weave" and costs[first] <= 2 * context.model.from_events(_ENDLESS, width):
+        return found[first]  # a second tree would read all events once more, and cost that alone
+    trees = weave(windows, rate, _counted(techniques[first]), mode, kind).trees
+    woven = _proposal(scope, windows, trees, techniques[first], kind)
+    return woven if cost(woven) < costs[first] else found[first]
+
+
+def _counted(technique: str) -> str:
+    return "naive" if technique == FOLD else technique
+
+
+def _techniques(
+    scope: Scope, context: Context, windows: tuple[PeriodicWindow, ...]
+) -> tuple[str, ...]:
+    legal = [t for t in techniques_for(scope, windows) if t == FOLD or t in OMEGA_TECHNIQUES]
+    allowed = [t for t in legal if context.allows(t)]
+    # Of techniques that cost so much per window and slide, the cheapest stands for all.
+    return tuple(t for t in allowed if t not in _DEARER or _STAND_IN not in allowed)
+
+
+def _proposal(
+    scope: Scope,
+    windows: tuple[PeriodicWindow, ...],
+    trees: Sequence[Sequence[int]],
+    technique: str,
+    kind: WeaveKind,
+) -> Proposal:
+    source: Scan | Slice = scope.scan
+    if kind == "triweave":
+        edges = Edges.of(windows)
+        source = Slice(scope.scan, scope.keys, edges, scope.partials_for(windows))
+    rolls: dict[Window, Roll] = {}
+    for tree in trees:
+        members = tuple(windows[i] for i in tree)
+        rolls.update(_tree(scope, source, members, technique))
+    noun = "tree" if len(trees) == 1 else "trees"
+    return Proposal(
+        scope.emits(rolls),
+        reasons=unshared_reasons(scope),
+        notes=(f"{kind}: {len(trees)} {noun} for {len(windows)} of the windows, by {technique}",),
+    )
+
+
+def _tree(
+    scope: Scope, source: Scan | Slice, members: tuple[PeriodicWindow, ...], technique: str
+) -> dict[Window, Roll]:
+    alone = members[0]
+    if len(members) == 1 and alone.is_tumbling and isinstance(source, Scan):
+        return {alone: scope.from_events(alone, scope.shareable_partials(alone))}
+    edges = Edges.of(members)
+    if isinstance(source, Slice) and source.edges == edges:
+        slices = source
+    else:
+        slices = Slice(source, scope.keys, edges, scope.partials_for(members))
+    return {
+        window: Roll((slices,), window, technique, scope.keys, scope.shareable_partials(window))
+        for window in members
+    }

@@ -1,0 +1,1 @@
+"""Shared plans as plain SQL, which any session runs without weft."""

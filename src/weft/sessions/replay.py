@@ -1,0 +1,161 @@
+"""Tables played back as streams: what `weft.verify` compares streaming results by."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from weft.engines.local.values.frame import plain
+from weft.engines.local.windows.events import read_times
+from weft.engines.local.windows.timed_plan import is_timed
+from weft.engines.spark.common_rows import matching
+from weft.engines.spark.session import spark_schema
+from weft.query import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from weft.plan import Plan
+    from weft.query import JoinQuery, Query
+
+FILES = 3
+_FIRST_MTIME_S = 1_700_000_000
+_MILLISECOND_US = 1000
+_LONG_DELAY_US = 10**15
+
+
+@contextmanager
+def replayed(
+    tables: Mapping[str, pa.Table],
+    times: Mapping[str, str],
+    session: SparkSession,
+    files: int = FILES,
+) -> Iterator[dict[str, DataFrame]]:
+    """Play tables back as streams, a micro-batch for each of some files.
+
+    Where `times` name the column, rows come in the order of time, else as they are.
+    """
+    with tempfile.TemporaryDirectory(prefix="weft-replay-") as place:
+        streams = {}
+        for name, table in tables.items():
+            ordered = table.sort_by(times[name]) if name in times else table
+            streams[name] = _stream(ordered, Path(place) / name, session, files)
+        yield streams
+
+
+def _stream(table: pa.Table, directory: Path, session: SparkSession, files: int) -> DataFrame:
+    directory.mkdir()
+    size = max(1, -(-table.num_rows // files))
+    for at in range(files):
+        path = directory / f"{at}.parquet"
+        pq.write_table(table.slice(at * size, size), path)
+        # Spark takes files in the order in which they were last changed.
+        os.utime(path, (_FIRST_MTIME_S + at,) * 2)
+    reader = session.readStream.schema(spark_schema(table.schema))
+    return reader.option("maxFilesPerTrigger", 1).parquet(str(directory))
+
+
+def collected(rows: DataFrame) -> pa.Table:
+    """Run a stream over all that is there, and return its rows."""
+    parts: list[pa.Table] = []
+
+    def keep(batch: DataFrame, batch_id: int) -> None:
+        parts.append(batch.toArrow())
+
+    run_to_end(rows.writeStream.outputMode("append").foreachBatch(keep))
+    return pa.concat_tables(parts)
+
+
+def run_to_end(writer: DataStreamWriter) -> StreamingQuery:
+    """Run a stream over all that is there, with a checkpoint for the time being."""
+    with tempfile.TemporaryDirectory(prefix="weft-checkpoint-") as checkpoint:
+        running = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        running.awaitTermination()
+    return running
+
+
+def drained(plan: Plan, streams: Mapping[str, DataFrame], strategy: str) -> float:
+    """Run a plan of one query over all that is there, its rows going nowhere; return the seconds.
+
+    The first micro-batch, which compiles and starts workers, is left out, and counted as the mean
+    of the others.
+    """
+    from weft.engines.spark.streaming.columnar.strategy import stored_for
+    from weft.engines.spark.streaming.engine import SparkStreamEngine
+
+    session = next(iter(streams.values())).sparkSession
+    with stored_for(strategy, session):
+        (rows,) = SparkStreamEngine(strategy).run(plan, streams).values()
+        running = run_to_end(rows.writeStream.format("noop"))
+        _, *spent_ms = [p.batchDuration for p in running.recentProgress]
+    return sum(spent_ms) / len(spent_ms) * (len(spent_ms) + 1) / 1000
+
+
+def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
+    """Keep the rows of windows that a stream of these events has closed at their end.
+
+    The watermark follows the latest event, in whole milliseconds; what ends later waits on. Where
+    events end a window, a session of the local engine tells which have ended.
+    """
+    assert query.time is not None
+    watermark_us = _last_watermark_us(events, query.time, query.watermark_us)
+    if watermark_us is None:
+        return rows.slice(0, 0)
+    label, _, end = query.window_columns
+    kept = _ended_by(watermark_us, rows, end)
+    by_events = [name for name, window in query.windows if not is_timed(window)]
+    if not by_events:
+        return kept
+    those = pc.is_in(kept[label], pa.array(by_events))
+    ended = _ended_by_events(query, kept.filter(those), events, watermark_us)
+    return pa.concat_tables([kept.filter(pc.invert(those)), ended])
+
+
+def closed_join_rows(query: JoinQuery, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Keep the rows of instants that have passed on all streams of a join when they end."""
+    last = [
+        _last_watermark_us(tables[i.source], i.time, i.watermark_us)
+        for i in query.inputs
+        if i.time is not None
+    ]
+    passed = [watermark_us for watermark_us in last if watermark_us is not None]
+    if len(passed) < len(last):
+        return rows.slice(0, 0)
+    return _ended_by(min(passed), rows, query.window_columns[2])
+
+
+def _last_watermark_us(events: pa.Table, time: str, delay_us: int | None) -> int | None:
+    """Return the watermark when these events have come, in whole milliseconds; None without any."""
+    times, valid = read_times(plain(events.column(time)), time)
+    known = times if valid is None else times[valid]
+    if not known.size:
+        return None
+    delay_ms = -(-(delay_us or 0) // _MILLISECOND_US)
+    return (int(known.max()) // _MILLISECOND_US - delay_ms) * _MILLISECOND_US
+
+
+def _ended_by(watermark_us: int, rows: pa.Table, end: str) -> pa.Table:
+    ends = rows[end].cast(pa.int64())
+    return rows.filter(pc.less_equal(ends, pa.scalar(watermark_us, pa.int64())))
+
+
+def _ended_by_events(query: Query, rows: pa.Table, events: pa.Table, watermark_us: int) -> pa.Table:
+    from weft.sessions.local_session import LocalSession
+
+    # The delay keeps the watermark where it is, until it is moved by hand.
+    session = LocalSession(Workload([query]), watermark=_LONG_DELAY_US)
+    session.push(query.source, events)
+    closed = session.advance(watermark_us)
+    identity = [*(name for name, _ in query.keys), *query.window_columns]
+    return matching(rows, closed, identity)
