@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,43 @@ def imports_of_package(name: str) -> set[str]:
     place = SOURCE / name
     paths = sorted(place.rglob("*.py")) if place.is_dir() else [SOURCE / f"{name}.py"]
     return {found for path in paths for found in imports_of(path)}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    arrows = {dotted(path): module_imports(path) for path in sorted(SOURCE.rglob("*.py"))}
+    while arrows:  # what imports nothing that is left cannot be in a circle
+        free = {name for name, wanted in arrows.items() if not wanted & arrows.keys() - {name}}
+        assert free, f"modules import each other: {sorted(arrows)}"
+        arrows = {name: wanted for name, wanted in arrows.items() if name not in free}
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def known_modules() -> frozenset[str]:
+    return frozenset(map(dotted, SOURCE.rglob("*.py")))
+
+
+def module_imports(path: Path) -> set[str]:
+    """Every module of weft that a file names, in functions and for types too."""
+    known = known_modules()
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (whole & known) or {node.module}
+    return found & known
+
+
+def test_no_folder_has_more_files_than_a_newcomer_can_hold() -> None:
+    folders = {path.parent for path in SOURCE.rglob("*.py")}
+    crowded = {str(f.relative_to(SOURCE)): len([*f.glob("*.py")]) for f in folders}
+    assert {name: files for name, files in crowded.items() if files > 17} == {}
 
 
 def loaded_by(code: str) -> set[str]:

@@ -31,7 +31,7 @@ from weft.cost.model import (
 from weft.cost.strategies import ColumnarModel, native_costs, stream_columnar_costs
 from weft.cost.streams import STREAM, STREAM_COLUMNAR, StreamModel, per_second
 from weft.errors import UnsupportedError
-from weft.plan.plan import COLUMNAR, NATIVE
+from weft.plan.body import COLUMNAR, NATIVE
 from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
 from weft.running import run

@@ -85,7 +85,7 @@ def record_for(
 ) -> Record:
     """Return how a stream is to run: as its checkpoint says, or by a new plan without one."""
     from weft.engines.spark.streaming.columnar.processor import MODES, UPDATE
-    from weft.plan.plan import COLUMNAR
+    from weft.plan.body import COLUMNAR
     from weft.running import bind_tables
     from weft.sessions.migration import resumed
 
@@ -121,7 +121,7 @@ def _planned(
     from weft.engines.spark.streaming.columnar.strategy import buckets_of
     from weft.engines.spark.streaming.engine import SparkStreamEngine
     from weft.engines.spark.streaming.streams import streams_of
-    from weft.plan.plan import COLUMNAR, NATIVE
+    from weft.plan.body import COLUMNAR, NATIVE
     from weft.running import plan_for
 
     engine = SparkStreamEngine(strategy)
@@ -150,7 +150,7 @@ def _fan_out(
     """Compile a stream, and write down how it runs before it does."""
     from weft.engines.spark.streaming.engine import SparkStreamEngine
     from weft.engines.spark.streaming.sinks import routes_with
-    from weft.plan.plan import COLUMNAR
+    from weft.plan.body import COLUMNAR
     from weft.sessions.live_stream import LiveWorkload
     from weft.sessions.sink_fan_out import FanOutBatches
 

@@ -27,8 +27,8 @@ from weft.plan import (
     Share,
     Slice,
 )
+from weft.plan.body import Format, StrategyChoice
 from weft.plan.nodes import topological
-from weft.plan.plan import Format, StrategyChoice
 from weft.statistics import Statistics
 from weft.window import (
     Edges,

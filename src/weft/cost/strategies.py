@@ -15,8 +15,8 @@ from weft.aggregates.base import is_built_in
 from weft.cost.model import Coefficients, RateModel, coefficients_of
 from weft.cost.streams import StreamModel, rows_kept, stream_obstacles
 from weft.errors import QueryError
+from weft.plan.body import COLUMNAR, NATIVE, STRATEGIES, StrategyChoice
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
-from weft.plan.plan import COLUMNAR, NATIVE, STRATEGIES, StrategyChoice
 from weft.window import (
     CalendarWindow,
     CountingWindow,
@@ -31,7 +31,7 @@ from weft.window import (
 
 if TYPE_CHECKING:
     from weft.cost.model import CostModel
-    from weft.plan.plan import Ships
+    from weft.plan.body import Ships
 
 _BY_ORDER = CountingWindow | PunctuatedWindow | MeasuredWindow | UserWindow
 _TIMED = PeriodicWindow | CumulatingWindow | CalendarWindow

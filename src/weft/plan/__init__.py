@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from weft.plan.body import ENGINES, FORMATS, STRATEGIES, Candidate, Share, StrategyChoice
 from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
-from weft.plan.plan import ENGINES, FORMATS, STRATEGIES, Candidate, Plan, Share, StrategyChoice
+from weft.plan.plan import Plan
 from weft.plan.scope import Demand, Scope, scopes_of
 
 __all__ = [

@@ -17,7 +17,7 @@ from weft.plan.nodes import topological
 from weft.plan.validate import validate
 from weft.planners import factor, independent, slicing, subsume, weave
 from weft.planners.base import Context, NoProposal, Planner, Proposal
-from weft.planners.joins import PlannedJoin, is_placement, join_candidates, plan_joins
+from weft.planners.joins import is_placement, join_candidates, plan_joins
 from weft.planners.shares import shares_of
 from weft.planners.weave import triweave
 from weft.query import Workload
@@ -28,6 +28,7 @@ from weft.time import duration_us, format_us
 if TYPE_CHECKING:
     from weft.cost.joins.tuples import SideLoad
     from weft.plan import Node, StrategyChoice
+    from weft.planners.joins.planned import PlannedJoin
     from weft.time import Duration
 
 # In order of preference between plans of equal cost: the simpler one first.

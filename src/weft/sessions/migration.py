@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weft.engines.spark.streaming.checkpoint.record import changed_settings, differences, refuse
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.streams import streams_of
-from weft.plan.plan import COLUMNAR
+from weft.plan.body import COLUMNAR
 from weft.planners.running_workload import embed_query, without_query
 from weft.query import JoinQuery, Query
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from weft.binding import TableColumns, bind
 from weft.engines.local.engine import labels_of, scopes_of, types_of
-from weft.engines.local.output.tables import Closed, result_table
+from weft.engines.local.output.tables import result_table
 from weft.engines.local.state.snapshot import restore, snapshot
 from weft.engines.local.values.frame import plain
 from weft.engines.local.windows.events import read_scan, read_times
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from weft.engines.local.operator import ScopeOperator
+    from weft.engines.local.output.closed import Closed
     from weft.engines.local.windows.close import Types
     from weft.plan import Plan, Scan
 

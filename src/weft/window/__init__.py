@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from weft.time import Duration, duration_us
+from weft.window.any_window import TimedWindow, Window
 from weft.window.edges import EdgeClass, Edges, Slicing, composite_edges, edge_classes
 from weft.window.kinds import (
     CalendarWindow,
@@ -19,19 +20,6 @@ from weft.window.kinds import (
 )
 from weft.window.periodic import PeriodicWindow
 from weft.window.user import UserWindow
-
-Window = (
-    PeriodicWindow
-    | SessionWindow
-    | CountingWindow
-    | CumulatingWindow
-    | CalendarWindow
-    | PunctuatedWindow
-    | MeasuredWindow
-    | UserWindow
-)
-# Instances known from the clock alone, without looking at an event.
-TimedWindow = PeriodicWindow | CumulatingWindow | CalendarWindow
 
 
 def tumbling(range: Duration, offset: Duration = 0) -> PeriodicWindow:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Literal
 
+from weft.window.kinds import CumulatingWindow
+from weft.window.periodic import PeriodicWindow
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from weft.window import Window
-    from weft.window.periodic import PeriodicWindow
+    from weft.window.any_window import Window
 
 Slicing = Literal["panes", "pairs", "begins"]
 EdgeClass = tuple[int, int]
@@ -84,8 +86,6 @@ class Edges:
     @classmethod
     def of(cls, windows: Iterable[Window], slicing: Slicing = "pairs") -> Edges:
         """Return the edges of these windows, redundant classes left out."""
-        from weft.window import CumulatingWindow, PeriodicWindow
-
         periodic: dict[PeriodicWindow, None] = {}
         others: dict[Window, None] = {}
         for window in windows:

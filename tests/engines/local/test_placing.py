@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weft.engines.local.output.closed import Closed
 from weft.engines.local.output.counting_order import MOST_BUCKETS, placed
-from weft.engines.local.output.tables import Closed, result_order
+from weft.engines.local.output.tables import result_order
 
 KEYS = 5
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 import weft
 from weft.engines.local.engine import scopes_of, types_of
 from weft.engines.local.operator import ScopeOperator
-from weft.engines.local.output.tables import Closed, result_table
+from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
 from weft.engines.schema import result_schema
 from weft.plan.nodes import topological
 from weft.testing.strategies import events, windows, workloads
 
 if TYPE_CHECKING:
+    from weft.engines.local.output.closed import Closed
     from weft.engines.local.state.journal import StateChanges
 
 RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))

@@ -21,7 +21,7 @@ from weft.plan.render.svg import svg
 from weft.window import Edges, PeriodicWindow, hopping, tumbling
 
 if TYPE_CHECKING:
-    from weft.plan.plan import Format
+    from weft.plan.body import Format
 
 MIN = (Partial("min", ("x",)),)
 LOW = (("lo", AggregateCall("min", ("x",))),)

@@ -10,8 +10,8 @@ import pytest
 from weft.aggregates import AggregateCall, Partial
 from weft.errors import QueryError
 from weft.plan import Candidate, Emit, Join, JoinSide, Plan, Roll, Scan, Share, Slice
+from weft.plan.node_json import window_from_json, window_to_json
 from weft.plan.nodes import topological
-from weft.plan.serialize import window_from_json, window_to_json
 from weft.statistics import Statistics
 from weft.window import (
     CalendarWindow,

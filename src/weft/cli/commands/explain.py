@@ -8,7 +8,7 @@ import typer
 from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, Strategy, examples
 
 if TYPE_CHECKING:
-    from weft.plan.plan import Format
+    from weft.plan.body import Format
 
 EXAMPLES = examples(
     "weft explain features.sql",

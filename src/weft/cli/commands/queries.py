@@ -113,7 +113,7 @@ def _asked(checkpoint: str, action: "Action", query: str, sink: str | None, wait
     from weft.cli.screen import say, working
     from weft.engines.spark.streaming.checkpoint.control import Control
     from weft.errors import UnsupportedError, WeftError
-    from weft.plan.plan import COLUMNAR
+    from weft.plan.body import COLUMNAR
 
     kept = _opened(checkpoint)
     record = kept.read()

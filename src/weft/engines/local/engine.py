@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.engines.local.joins.batch import run_joins
 from weft.engines.local.operator import ScopeOperator
-from weft.engines.local.output.tables import Closed, result_table
+from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
 from weft.engines.measures import Measures, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from weft.engines.base import Unsupported
+    from weft.engines.local.output.closed import Closed
     from weft.engines.local.windows.events import Timed
     from weft.query import Keys
 

@@ -32,7 +32,7 @@ from weft.window import CalendarWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weft.engines.local.output.tables import Closed
+    from weft.engines.local.output.closed import Closed
     from weft.engines.local.values.calendar import CalendarTable
     from weft.kernels.partials import Bools
     from weft.plan import Emit, Node, Scan

@@ -12,7 +12,7 @@ from weft.engines.spark.run_measures import measured
 from weft.engines.spark.scopes import PlannedScope, Strategy, scopes_of
 from weft.engines.spark.shared_rows import SharedResults
 from weft.errors import UnsupportedError
-from weft.plan.plan import NATIVE
+from weft.plan.body import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

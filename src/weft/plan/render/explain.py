@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, assert_never
 
+from weft.plan.plan_json import plan_to_json
+
 if TYPE_CHECKING:
-    from weft.plan.plan import Format, Plan
+    from weft.plan.body import Format, PlanBody
 
 
-def render(plan: Plan, format: Format) -> str:
+def render(plan: PlanBody, format: Format) -> str:
     """Show the plan in one of `weft.plan.FORMATS`; equal plans give equal bytes.
 
     >>> from weft.aggregates import AggregateCall, Partial
@@ -38,7 +40,7 @@ def render(plan: Plan, format: Format) -> str:
 
             return verbose(plan)
         case "json":
-            return json.dumps(plan.to_json(), indent=2)
+            return json.dumps(plan_to_json(plan), indent=2)
         case "mermaid":
             from weft.plan.render.mermaid import mermaid
 

@@ -26,7 +26,7 @@ from weft.plan.render.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from weft.plan.plan import Plan
+    from weft.plan.body import PlanBody
 
 Kind = Literal["scan", "slice", "window", "factor", "join", "result", "group"]
 _NAMES_IN_A_GROUP = 30  # of the windows that one box stands for; its hover text lists them
@@ -72,7 +72,7 @@ class Limits:
     columns: int  # with results among them
 
 
-def drawing(plan: Plan, limits: Limits) -> Graph:
+def drawing(plan: PlanBody, limits: Limits) -> Graph:
     """Draw the plan within the limits.
 
     A plan that is too large first loses the boxes of its results, which move into the boxes of
@@ -104,14 +104,14 @@ def drawing(plan: Plan, limits: Limits) -> Graph:
     return replace(graph, note=note)
 
 
-def _depth(plan: Plan) -> int:
+def _depth(plan: PlanBody) -> int:
     depth: dict[Node, int] = {}
     for node in plan.nodes:
         depth[node] = 1 + max((depth[feeder] for feeder in node.inputs), default=0)
     return max(depth.values(), default=0)
 
 
-def _whole(plan: Plan) -> Graph:
+def _whole(plan: PlanBody) -> Graph:
     graph = _without_results(plan, fold=False)
     ids = node_ids(plan.nodes)
     costs = dict(zip(plan.nodes, plan.node_costs, strict=True))
@@ -124,7 +124,7 @@ def _whole(plan: Plan) -> Graph:
     return Graph(tuple(boxes), tuple(arrows))
 
 
-def _without_results(plan: Plan, *, fold: bool = True) -> Graph:
+def _without_results(plan: PlanBody, *, fold: bool = True) -> Graph:
     ids = node_ids(plan.nodes)
     factors = factor_windows(plan.nodes)
     costs = dict(zip(plan.nodes, plan.node_costs, strict=True))

@@ -21,7 +21,7 @@ from weft.plan.render.words import (
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from weft.plan.plan import Plan
+    from weft.plan.body import PlanBody
     from weft.plan.render.graph import Kind
 
 LIMITS = Limits(boxes=32, results=12, columns=5)
@@ -93,7 +93,7 @@ _LEGEND = (
 )
 
 
-def page(plan: Plan) -> str:
+def page(plan: PlanBody) -> str:
     """Write the whole page; the same plan gives the same bytes."""
     graph = drawing(plan, LIMITS)
     drawn = {box.kind for box in graph.boxes}
@@ -123,7 +123,7 @@ def page(plan: Plan) -> str:
     )
 
 
-def _heading(plan: Plan) -> str:
+def _heading(plan: PlanBody) -> str:
     windows = counted(len(plan.emits), "window")
     sources = ", ".join(dict.fromkeys(scan.source for scan in plan.scans))
     figures = [_figure(grouped(plan.cost), f"cost, {plan.unit}")]
@@ -156,7 +156,7 @@ def _legend(drawn: Set[Kind]) -> str:
     return f'<div class="legend">{"".join(items)}<span>bars show cost</span></div>'
 
 
-def _candidates(plan: Plan) -> str:
+def _candidates(plan: PlanBody) -> str:
     if not plan.candidates:
         return ""
     most = max((c.cost for c in plan.candidates if isfinite(c.cost)), default=0.0)
@@ -171,7 +171,7 @@ def _candidates(plan: Plan) -> str:
     return _table("Candidates", heads, rows)
 
 
-def _strategies(plan: Plan) -> str:
+def _strategies(plan: PlanBody) -> str:
     rows = [
         f"<tr>{_cells(row[:2])}"
         + "".join(f'<td class="number">{cost}</td>' for cost in row[2:4])
@@ -185,7 +185,7 @@ def _strategies(plan: Plan) -> str:
     return _table("Strategies", heads, rows) if rows else ""
 
 
-def _windows(plan: Plan) -> str:
+def _windows(plan: PlanBody) -> str:
     if not plan.shares:
         return ""
     reasons = any(share.reason for share in plan.shares)
@@ -214,7 +214,7 @@ def _cells(values: Sequence[str]) -> str:
     return "".join(f"<td>{escape(value)}</td>" for value in values)
 
 
-def _notes(plan: Plan) -> str:
+def _notes(plan: PlanBody) -> str:
     if not plan.notes:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in plan.notes)

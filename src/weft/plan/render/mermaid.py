@@ -8,7 +8,7 @@ from weft.plan.render.graph import Box, Limits, drawing
 from weft.plan.render.words import amount, gain
 
 if TYPE_CHECKING:
-    from weft.plan.plan import Plan
+    from weft.plan.body import PlanBody
 
 # Beyond this the arrows of a mermaid drawing can no longer be followed.
 LIMITS = Limits(boxes=80, results=40, columns=80)
@@ -22,7 +22,7 @@ _SHAPES = {
 _STYLES = ("classDef factor stroke-dasharray: 6 4", "classDef result stroke-width: 2px")
 
 
-def mermaid(plan: Plan) -> str:
+def mermaid(plan: PlanBody) -> str:
     """Print the plan as a mermaid graph; factor windows are dashed, results are rounded."""
     graph = drawing(plan, LIMITS)
     saved = gain(plan)

@@ -26,7 +26,7 @@ from weft.plan.render.words import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.plan.plan import Plan
+    from weft.plan.body import PlanBody
 
 MANY_RESULTS = 60  # above this many, `text` prints a summary
 FIRST_RESULTS = 20
@@ -34,7 +34,7 @@ _MOST_LINES = 80  # of a summary, however long the chains that its first results
 _WIDEST = 96  # costs line up in one column unless a line is longer than this
 
 
-def text(plan: Plan) -> str:
+def text(plan: PlanBody) -> str:
     """Print the plan for reading; of a plan with very many results, a summary."""
     factors = factor_windows(plan.nodes)
     results = len(plan.emits)
@@ -50,7 +50,7 @@ def text(plan: Plan) -> str:
     return _join(_heading(plan), graph, *costs, _notes(plan))
 
 
-def verbose(plan: Plan) -> str:
+def verbose(plan: PlanBody) -> str:
     """Print everything there is to say about the plan."""
     factors = factor_windows(plan.nodes)
     heading = [*_heading(plan), f"fingerprint {plan.fingerprint}", census(plan, factors)]
@@ -67,7 +67,7 @@ def _more(count: int) -> str:
     return f'... {count:,} more (format "verbose" or "json" has all)'
 
 
-def _heading(plan: Plan) -> list[str]:
+def _heading(plan: PlanBody) -> list[str]:
     saved = gain(plan)
     lines = (
         f"PLAN by {plan.planner} for {plan.engine}, model {plan.model}",
@@ -77,7 +77,7 @@ def _heading(plan: Plan) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _first(plan: Plan) -> tuple[Node, ...]:
+def _first(plan: PlanBody) -> tuple[Node, ...]:
     """The first results and all that they read, in the order of the plan."""
     pending: list[Node] = list(plan.emits[:FIRST_RESULTS])
     wanted = set(pending)
@@ -90,7 +90,7 @@ def _first(plan: Plan) -> tuple[Node, ...]:
 
 
 def _node_lines(
-    plan: Plan, shown: tuple[Node, ...], factors: frozenset[Node], *, details: bool = False
+    plan: PlanBody, shown: tuple[Node, ...], factors: frozenset[Node], *, details: bool = False
 ) -> list[str]:
     ids = node_ids(plan.nodes)
     costs = dict(zip(plan.nodes, plan.node_costs, strict=True))
@@ -148,16 +148,16 @@ def _computed(node: Slice | Roll | Join) -> list[tuple[str, str]]:
     return [("keys", keys_text(node.keys)), ("partials", partials_text(node.partials, None))]
 
 
-def _candidates(plan: Plan) -> list[str]:
+def _candidates(plan: PlanBody) -> list[str]:
     rows = [(printable(c.planner), amount(c.cost), printable(c.reason)) for c in plan.candidates]
     return table(("candidate", "cost", "reason"), rows, right=(1,))
 
 
-def _strategies(plan: Plan) -> list[str]:
+def _strategies(plan: PlanBody) -> list[str]:
     return table(STRATEGY_HEADS, strategy_rows(plan), right=(2, 3))
 
 
-def _shares(plan: Plan, limit: int) -> list[str]:
+def _shares(plan: PlanBody, limit: int) -> list[str]:
     rows = [
         (
             printable(s.query),
@@ -184,7 +184,7 @@ def _shares(plan: Plan, limit: int) -> list[str]:
     return [*lines, _more(rest)] if rest > 0 else lines
 
 
-def _notes(plan: Plan) -> list[str]:
+def _notes(plan: PlanBody) -> list[str]:
     return [f"note: {printable(note)}" for note in plan.notes]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import TYPE_CHECKING, assert_never
 
+from weft.plan.body import COLUMNAR
 from weft.plan.nodes import FOLD, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
-from weft.plan.plan import COLUMNAR
 from weft.time import format_us
 from weft.window import PeriodicWindow
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from weft.aggregates import Partial
-    from weft.plan.plan import Plan
+    from weft.plan.body import PlanBody
     from weft.query import Keys
     from weft.statistics import Statistics
     from weft.window import Edges
@@ -70,7 +70,7 @@ STRATEGY_HEADS = ("queries", "strategy", "native cost", "columnar cost", "reason
 
 
 def strategy_rows(
-    plan: Plan, cost: Callable[[float], str] = amount
+    plan: PlanBody, cost: Callable[[float], str] = amount
 ) -> list[tuple[str, str, str, str, str]]:
     """Say how Spark runs every scope, and what either way costs: a row under `STRATEGY_HEADS`."""
     rows = []
@@ -250,7 +250,7 @@ def _side_text(side: JoinSide) -> str:
     return f"as {printable(side.alias)}{over}{early}"
 
 
-def unshared_cost(plan: Plan) -> float | None:
+def unshared_cost(plan: PlanBody) -> float | None:
     """Return what the same results cost when every window reads the events alone, if known."""
     for candidate in plan.candidates:
         if candidate.planner == "independent":
@@ -260,7 +260,7 @@ def unshared_cost(plan: Plan) -> float | None:
     return None
 
 
-def gain(plan: Plan) -> str:
+def gain(plan: PlanBody) -> str:
     """Say how the plan compares with unshared windows; empty when that is unknown."""
     unshared = unshared_cost(plan)
     if unshared is None or not (unshared > 0 and plan.cost > 0 and isfinite(plan.cost)):
@@ -283,7 +283,7 @@ def statistics_text(statistics: Statistics) -> str:
     return ", ".join(found)
 
 
-def census(plan: Plan, factors: frozenset[Node]) -> str:
+def census(plan: PlanBody, factors: frozenset[Node]) -> str:
     """Count the nodes by kind."""
     kinds = {"scan": Scan, "slicing": Slice, "window": Roll, "join": Join, "result": Emit}
     found = []

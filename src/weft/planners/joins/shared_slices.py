@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.cost.joins.instants import InstantCost, edges_of
+from weft.plan.body import Candidate
 from weft.plan.nodes import Join, Slice, topological
-from weft.plan.plan import Candidate
 from weft.plan.validate import validate
 from weft.window import Edges, PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.planners.joins import PlannedJoin
+    from weft.planners.joins.planned import PlannedJoin
 
 
 def with_shared_slices(planned: Sequence[PlannedJoin]) -> list[PlannedJoin]:

@@ -10,7 +10,7 @@ import numpy as np
 from weft.engines.local.joins.pairs import TooManyRows, packed, pairs_of_equals
 from weft.engines.local.joins.repeated_partials import repeated
 from weft.engines.local.joins.sides import COUNT, SideRows, SideStore
-from weft.engines.local.output.tables import Closed
+from weft.engines.local.output.closed import Closed
 from weft.engines.local.partials.lift import lift
 from weft.engines.local.values.frame import Frame
 from weft.engines.local.windows.close import lowered

@@ -21,7 +21,7 @@ from weft.kernels.parallel import over_parts, unlocked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.engines.local.output.tables import Closed
+    from weft.engines.local.output.closed import Closed
     from weft.engines.local.values.arrow import Array
     from weft.kernels.partials import Int64s
 

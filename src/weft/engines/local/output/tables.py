@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import gcd
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +18,12 @@ from weft.kernels.parallel import over_parts, unlocked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weft.engines.local.output.closed import Closed
     from weft.engines.local.values.arrow import Array
     from weft.engines.local.values.keys import KeyCodes
     from weft.kernels.partials import Int64s
 
 FEW_ROWS = 1 << 14
-
-
-class Closed(NamedTuple):
-    """Closed instances of one or several windows of a query, with their lowered aggregates."""
-
-    query: str
-    places: Int64s  # of each row's window in its query
-    keys: npt.NDArray[np.integer]
-    starts_us: Int64s
-    ends_us: Int64s
-    values: tuple[Array, ...]
-    ordered: bool = False  # whether the rows are as `result_order` has them
 
 
 def result_table(

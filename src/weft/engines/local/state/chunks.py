@@ -17,7 +17,7 @@ from weft.engines.local.state.arrow_shelf import Shelf
 from weft.engines.local.values.keys import ColumnCodes
 from weft.engines.local.windows.event_rows import EventRows
 from weft.engines.local.windows.flow import Flow
-from weft.plan.serialize import nodes_to_json, window_to_json
+from weft.plan.node_json import nodes_to_json, window_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

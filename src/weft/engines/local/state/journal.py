@@ -35,7 +35,7 @@ from weft.engines.local.windows.flow import Flow, merged, runs_of_equals
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from weft.engines.local.operator import ScopeOperator
+    from weft.engines.local.state.held_state import HeldState
     from weft.engines.local.values.keys import ColumnCodes, KeyCodes
     from weft.engines.local.windows.event_rows import EventRows
     from weft.engines.local.windows.event_windows import Delimited
@@ -83,7 +83,7 @@ class Journal:
     complete: bool = False  # False until everything was written once
 
     @classmethod
-    def agreed(cls, operator: ScopeOperator, chunks: Mapping[str, bytes]) -> Journal:
+    def agreed(cls, operator: HeldState, chunks: Mapping[str, bytes]) -> Journal:
         """Return the journal of an operator that was just made from these chunks."""
         journal = cls(set(chunks), complete=True)
         for name, values in journal._small(operator):
@@ -121,7 +121,7 @@ class Journal:
         """Remember the slices that a batch falls into."""
         self.touched.setdefault(node, []).append(starts_us)
 
-    def changes(self, operator: ScopeOperator) -> StateChanges:
+    def changes(self, operator: HeldState) -> StateChanges:
         """Return what the host must write and remove to have the state as it is now."""
         live: set[str] = set()
         written = self._values(operator, live) | self._keys(operator.codes, live)
@@ -136,14 +136,14 @@ class Journal:
         self.touched, self.forgotten = {}, {}
         return StateChanges(written, removed)
 
-    def _small(self, operator: ScopeOperator) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _small(self, operator: HeldState) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the chunks of JSON values: counters, and what discretizers know."""
         yield "counters", operator.counters()
         for store in operator.delimited:
             for one in store.members.values():
                 yield f"window/{one.name}", one.discretizer.snapshot()
 
-    def _values(self, operator: ScopeOperator, live: set[str]) -> Chunks:
+    def _values(self, operator: HeldState, live: set[str]) -> Chunks:
         written: Chunks = {}
         for name, values in self._small(operator):
             live.add(name)

@@ -17,15 +17,15 @@ from weft.engines.local.windows.flow import Flow, merged
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from weft.engines.local.operator import ScopeOperator
+    from weft.engines.local.state.held_state import HeldState
 
 
-def snapshot(operator: ScopeOperator) -> Chunks:
+def snapshot(operator: HeldState) -> Chunks:
     """Return all chunks, whatever a host was told before."""
     return Journal().changes(operator).written
 
 
-def restore(operator: ScopeOperator, chunks: Mapping[str, bytes]) -> None:
+def restore(operator: HeldState, chunks: Mapping[str, bytes]) -> None:
     """Fill a fresh operator of the same plan with the state that the chunks hold."""
     operator.take_counters(read_values(chunks["counters"]))
     increments = sum(name.startswith("keys/") for name in chunks)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.local.output.tables import Closed, result_order
+from weft.engines.local.output.closed import Closed
+from weft.engines.local.output.tables import result_order
 from weft.engines.local.partials.lower import lower
 from weft.engines.local.windows.flow import Flow, combines_of
 from weft.engines.local.windows.instances import closing_by_shape

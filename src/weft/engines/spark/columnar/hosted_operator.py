@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from weft.aggregates import AggregateCall, AggregateFunction, Monoid
-    from weft.engines.local.output.tables import Closed
+    from weft.engines.local.output.closed import Closed
     from weft.engines.local.windows.close import Types
     from weft.window import Window
 

@@ -24,7 +24,7 @@ from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.timestamps import timestamp_of
-from weft.plan.plan import COLUMNAR
+from weft.plan.body import COLUMNAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from weft.engines.base import Unsupported
     from weft.engines.spark.scopes import PlannedScope
     from weft.plan import Emit
-    from weft.plan.plan import Ships
+    from weft.plan.body import Ships
 
 COUNTS = ("count", "count_distinct", "approx_count_distinct")
 

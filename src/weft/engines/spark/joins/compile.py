@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from weft.engines.base import Unsupported
 from weft.engines.joins import variable_types
-from weft.engines.spark.joins.mode import INSTANT, Running
-from weft.engines.spark.joins.rows import OF_ONE_EVENT, JoinRows, Rows
+from weft.engines.spark.joins.mode import Running
+from weft.engines.spark.joins.row_set import INSTANT, Rows
+from weft.engines.spark.joins.rows import OF_ONE_EVENT, JoinRows
 from weft.engines.spark.native.events import check_input
 from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.sql.instants import floor_to

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.engines.spark.joins.row_set import INSTANT
 from weft.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -11,10 +12,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from weft.engines.spark.joins.rows import Rows
+    from weft.engines.spark.joins.row_set import Rows
     from weft.plan import Scan, Slice
-
-INSTANT = "instant"
 
 
 class Running:

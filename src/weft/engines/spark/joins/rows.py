@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, FloatType
 
 from weft.aggregates import Partial
-from weft.engines.spark.joins.mode import INSTANT
+from weft.engines.spark.joins.row_set import INSTANT, Rows
 from weft.engines.spark.joins.spans import instants_during, next_instant, span_of
 from weft.engines.spark.sql.instants import floor_to
 from weft.engines.spark.sql.partials import PARTIALS, sum_type
@@ -42,23 +42,6 @@ OF_ONE_EVENT = {
     **dict.fromkeys(("bool_and", "bool_or"), "cast({x} AS boolean)"),
 }
 _ADDED = ("sum", "count")  # what a row adds as often as it has partners
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of some inputs, matched with one another."""
-
-    frame: DataFrame
-    sides: tuple[int, ...]
-    keys: tuple[str, ...]  # join variables, grouping columns, and what several inputs' calls read
-    count: str | None  # the column of it; without one each row is a match of single tuples
-    when: tuple[str, ...]  # when a row counts: (from, until), (from,) on, (at an instant,), always
-    early: bool = False  # was an input of it aggregated?
-
-    @property
-    def at_instants(self) -> bool:
-        """Tell whether rows were fanned out."""
-        return self.when == (INSTANT,)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from weft.engines.spark.streaming.native.strategy import NativeStreamStrategy
 from weft.engines.spark.streaming.streams import Stream, StreamStrategy, streams_of
 from weft.errors import QueryError
 from weft.plan import Join
-from weft.plan.plan import COLUMNAR, NATIVE
+from weft.plan.body import COLUMNAR, NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

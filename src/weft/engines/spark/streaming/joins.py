@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
 from weft.engines.spark.joins.compile import JoinCompilation
-from weft.engines.spark.joins.mode import INSTANT, Running
+from weft.engines.spark.joins.mode import Running
+from weft.engines.spark.joins.row_set import INSTANT
 from weft.engines.spark.joins.spans import next_instant
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import DELAY_KEY, OF_WATERMARK, watermarked
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from weft.engines.spark.joins.rows import Rows
+    from weft.engines.spark.joins.row_set import Rows
     from weft.plan import Emit, Plan, Scan, Slice
 
 _CLOSES, _CLOSES_TOO = "closes", "closes_too"

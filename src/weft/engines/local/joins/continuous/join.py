@@ -49,7 +49,8 @@ from weft.engines.local.joins.continuous.state import (
 )
 from weft.engines.local.joins.continuous.tuples import place, run
 from weft.engines.local.joins.inputs import InputCodes, encoded, read_input
-from weft.engines.local.output.tables import Closed, result_table
+from weft.engines.local.output.closed import Closed
+from weft.engines.local.output.tables import result_table
 from weft.engines.local.partials.columns import KernelPartials
 from weft.engines.local.values.keys import ColumnCodes, KeyCodes
 from weft.engines.local.windows.close import lowered

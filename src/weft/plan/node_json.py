@@ -1,4 +1,4 @@
-"""Plans as JSON and back, without loss."""
+"""Nodes and windows as JSON values and back, without loss."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any, assert_never
 from weft.aggregates import AggregateCall, Partial
 from weft.errors import QueryError
 from weft.plan.nodes import Emit, Join, JoinSide, Node, Roll, Scan, Slice
-from weft.plan.plan import STRATEGIES, Candidate, Plan, Share, StrategyChoice
-from weft.statistics import Statistics
 from weft.window import (
     CalendarWindow,
     CountingWindow,
@@ -26,7 +24,6 @@ from weft.window import (
     Window,
 )
 
-VERSION = 1
 _WINDOWS: dict[str, type] = {
     "periodic": PeriodicWindow,
     "session": SessionWindow,
@@ -216,64 +213,3 @@ def _node_from_json(value: dict[str, Any], inputs: list[Any]) -> Node:
                 f"a plan of this version has no node {other!r}",
                 hint="read it with the version of weft that wrote it",
             )
-
-
-def plan_to_json(plan: Plan) -> dict[str, Any]:
-    """Return the whole plan as JSON values."""
-    return {
-        "weft_plan": VERSION,
-        "fingerprint": plan.fingerprint,
-        "planner": plan.planner,
-        "engine": plan.engine,
-        "model": plan.model,
-        "cost": plan.cost,
-        "unit": plan.unit,
-        "statistics": asdict(plan.statistics),
-        "nodes": nodes_to_json(plan.nodes),
-        "node_costs": list(plan.node_costs),
-        "candidates": [c._asdict() for c in plan.candidates],
-        "shares": [s._asdict() for s in plan.shares],
-        "notes": list(plan.notes),
-        "strategies": [c._asdict() for c in plan.strategies],
-    }
-
-
-def _choice(value: dict[str, Any]) -> StrategyChoice:
-    choice = StrategyChoice(**{**value, "queries": tuple(value["queries"])})
-    if choice.strategy not in STRATEGIES:
-        raise ValueError(f"there is no strategy {choice.strategy!r}")
-    return choice
-
-
-def plan_from_json(text: str) -> Plan:
-    """Read a plan back, or say why the text is not one."""
-    try:
-        value = json.loads(text)
-        if value["weft_plan"] != VERSION:
-            raise QueryError(
-                f"the plan has version {value['weft_plan']}, this weft reads version {VERSION}",
-                hint="plan again with this version",
-            )
-        statistics = dict(value["statistics"])
-        statistics["lateness_us"] = tuple(statistics["lateness_us"])
-        plan = Plan(
-            nodes_from_json(value["nodes"]),
-            value["planner"],
-            value["engine"],
-            value["model"],
-            value["unit"],
-            tuple(value["node_costs"]),
-            tuple(Candidate(**c) for c in value["candidates"]),
-            Statistics(**statistics),
-            tuple(Share(**s) for s in value["shares"]),
-            tuple(value["notes"]),
-            tuple(_choice(c) for c in value.get("strategies", ())),
-        )
-        if plan.fingerprint != value["fingerprint"] or len(plan.node_costs) != len(plan.nodes):
-            raise ValueError("its nodes were changed after it was written")
-        return plan
-    except (KeyError, TypeError, ValueError, IndexError, ImportError) as reason:
-        raise QueryError(
-            f"the text is not a plan of weft: {type(reason).__name__}: {reason}",
-            hint="write plans with plan.explain('json')",
-        ) from None

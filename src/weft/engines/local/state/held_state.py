@@ -1,0 +1,31 @@
+"""What an operator shows of its state, so that it can be written down and filled in again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft.engines.local.values.keys import KeyCodes
+    from weft.engines.local.windows.event_windows import Delimited
+    from weft.engines.local.windows.flow import Flow
+    from weft.engines.local.windows.timed_plan import TimedPlan
+    from weft.plan import Node
+
+
+class HeldState(Protocol):
+    """The slices, events, keys and counters of one sharing scope."""
+
+    plan: TimedPlan
+    delimited: list[Delimited]
+    codes: KeyCodes
+    runs: dict[Node, list[Flow]]
+
+    def counters(self) -> dict[str, Any]:
+        """Return what is known beside slices, keys and events, as JSON values."""
+        ...
+
+    def take_counters(self, told: Mapping[str, Any]) -> None:
+        """Take back what `counters` gave."""
+        ...
