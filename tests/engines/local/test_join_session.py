@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.cost.joins.tuples import placements
+from weft.engines.local.joins.pairs import packed
 from weft.engines.reference.engine import ReferenceEngine
 from weft.query import JoinQuery, Workload
 from weft.testing import assert_same_rows
@@ -263,3 +264,52 @@ def test_a_session_of_joins_says_what_it_cannot_do() -> None:
         weft.LocalSession(weft.parse(SLIDING.replace("a TIMESTAMP BY ts", "a")))
     with pytest.raises(weft.QueryError, match="no query reads 'c'"):
         session.push("c", pa.table({"ts": [1]}))
+
+
+def test_columns_of_a_join_whose_combinations_64_bits_cannot_number() -> None:
+    """Seven join columns of a thousand values each, of which few combinations occur."""
+    random = np.random.default_rng(0)
+    names = [f"k{i}" for i in range(7)]
+    keys = {name: random.permutation(1000) for name in names}
+    tables = {
+        source: pa.table(
+            {
+                "ts": pa.array(random.integers(0, 4_000_000, 1000)).cast(pa.timestamp("us")),
+                **{name: values[rows] for name, values in keys.items()},
+                "x": random.integers(0, 99, 1000),
+            }
+        )
+        for source in ("a", "b")
+        for rows in [random.integers(0, 1000, 1000)]
+    }
+    tied = " AND ".join(f"a.{name} = b.{name}" for name in names)
+    query = weft.parse(SLIDING.replace("a.k = b.k", tied).replace("a.g", "a.k1, b.k2")).queries[0]
+    got = weft.run(Workload([query]), tables)
+    assert got.num_rows
+    assert_same_rows(query, got, definition(query, tables), "local")
+
+
+def test_numbers_of_combinations_keep_the_order_of_the_columns() -> None:
+    random = np.random.default_rng(0)
+    tables = [[random.integers(0, 2**31, rows) // 2**29 for _ in range(5)] for rows in (40, 30)]
+    numbers = packed([2**31] * 5, *tables)
+    rows = np.concatenate([np.stack(table, axis=1) for table in tables])
+    assert [len(own) for own in numbers] == [40, 30]
+    order = np.lexsort(rows.T[::-1])
+    assert np.array_equal(np.argsort(np.concatenate(numbers), kind="stable"), order)
+    assert np.unique(np.concatenate(numbers)).size == len(np.unique(rows, axis=0))
+
+
+def test_more_matches_than_64_bits_count_are_refused() -> None:
+    text = """SELECT COUNT(*) AS n FROM a TIMESTAMP BY ts [RANGE 1 SECOND SLIDE 1 SECOND],
+              b TIMESTAMP BY ts [RANGE 1 SECOND SLIDE 1 SECOND],
+              c TIMESTAMP BY ts [RANGE 1 SECOND SLIDE 1 SECOND] WHERE a.k = b.k AND b.k = c.k"""
+    rows = 2_100_000  # whose third power takes 64 bits
+    same = pa.table(
+        {"ts": pa.array(np.zeros(rows, np.int64)).cast(pa.timestamp("us")), "k": np.zeros(rows)}
+    )
+    session = weft.LocalSession(weft.parse(text))
+    for source in "abc":
+        session.push(source, same)
+    with pytest.raises(weft.DataError, match="more combinations in one window than 64 bits count"):
+        session.finish()

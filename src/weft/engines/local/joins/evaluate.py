@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from weft.engines.local.values.frame import Frame
 from weft.engines.local.windows.close import lowered
 from weft.engines.local.windows.events import Timed
 from weft.engines.local.windows.flow import runs_of_equals
+from weft.errors import DataError
 from weft.plan.joins import JOINT, end_class, join_order, merged_name
 from weft.window import PeriodicWindow
 
@@ -81,7 +83,7 @@ class Evaluation:
         }
         columns = [matched.instants, *groups.values()]
         sizes = [instants_us.size, *(len(self.stores[side].codes.groups) for side in groups)]
-        numbers = packed(columns, sizes, matched.instants.size)
+        (numbers,) = packed(sizes, columns)
         order = np.argsort(numbers, kind="stable")
         starts, ends = runs_of_equals(numbers[order])
         first = order[starts]
@@ -119,7 +121,7 @@ class Evaluation:
         shared = [v for v in own if v in matched.variables]
         columns = [matched.instants, *(matched.variables[v] for v in shared)]
         all_sizes = [instants_us.size, *(_size(self.variables[v]) for v in shared)]
-        numbers = packed(columns, all_sizes, matched.instants.size)
+        (numbers,) = packed(all_sizes, columns)
         _, first = np.unique(numbers, return_index=True)
         known: list[Any] = [
             matched.variables[v][first] if v in matched.variables else None for v in own
@@ -138,12 +140,11 @@ class Evaluation:
             return _Matched(rows.instants, own, {side: places})
         shared = [v for v in own if v in matched.variables]
         sizes = [instants, *(_size(self.variables[v]) for v in shared)]
-        left = packed(
-            [matched.instants, *(matched.variables[v] for v in shared)],
+        left, right = packed(
             sizes,
-            matched.instants.size,
+            [matched.instants, *(matched.variables[v] for v in shared)],
+            [rows.instants, *(own[v] for v in shared)],
         )
-        right = packed([rows.instants, *(own[v] for v in shared)], sizes, rows.pairs.size)
         before, after = pairs_of_equals(left, right, most)
         variables = {v: column[before] for v, column in matched.variables.items()}
         variables |= {v: column[after] for v, column in own.items() if v not in variables}
@@ -156,9 +157,7 @@ class Evaluation:
         """Coalesce: what an input contributes counts as often as the others have tuples."""
         rows = {side: at[order] for side, at in matched.rows.items()}
         counts = {side: self._given[side].counts[at] for side, at in rows.items()}
-        tuples = np.ones(order.size, np.int64)
-        for own in counts.values():
-            tuples = tuples * own
+        tuples = _tuples_of([*counts.values()])
         totals: dict[tuple[int, Partial], Held] = {}
         for side, at in rows.items():
             times = tuples // counts[side]
@@ -204,6 +203,19 @@ class Evaluation:
             for side, codes in groups.items()
         }
         return self.keys.encode([next(decoded[key.side]) for key in self.shape.keys], rows)
+
+
+def _tuples_of(counts: Sequence[Int64s]) -> Int64s:
+    """Multiply the tuples that the inputs have in each match."""
+    if prod(int(own.max(initial=1)) for own in counts) >= 2**63:
+        about = np.multiply.reduce([own.astype(np.float64) for own in counts])
+        if about.max() >= 2.0**63:
+            raise DataError(
+                "tuples of this join have more combinations in one window than 64 bits count",
+                hint="use shorter windows, or join by more columns",
+            )
+    tuples: Int64s = np.multiply.reduce(counts)
+    return tuples
 
 
 def _size(codes: ColumnCodes) -> int:

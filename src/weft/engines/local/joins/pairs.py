@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,24 +13,29 @@ if TYPE_CHECKING:
     from weft.kernels.partials import Int64s
 
 Codes = npt.NDArray[Any]
+_MOST_NUMBERS = 2**63
 
 
 class TooManyRows(Exception):
     """Signals that fewer instants should be evaluated at once."""
 
 
-def packed(columns: Sequence[Codes], sizes: Sequence[int], rows: int) -> Int64s:
-    """Number the combinations of codes, each below its size; equal rows get equal numbers.
+def packed(sizes: Sequence[int], *tables: Sequence[Codes]) -> list[Int64s]:
+    """Number the rows of tables of codes, each column's below its size; equal rows get one number.
 
-    >>> packed([np.array([0, 1, 1]), np.array([2, 0, 2])], [2, 3], 3).tolist()
-    [2, 3, 5]
+    >>> [n.tolist() for n in packed([2, 3], [np.array([0, 1]), np.array([2, 0])], [[1], [2]])]
+    [[2, 3], [5]]
     """
-    if prod(max(size, 1) for size in sizes) >= 2**63:
-        raise OverflowError("too many combinations of codes to number")
-    numbers = np.zeros(rows, np.int64)
-    for column, size in zip(columns, sizes, strict=True):
-        numbers = numbers * max(size, 1) + column
-    return numbers
+    rows = [len(table[0]) for table in tables]
+    numbers, room = np.zeros(sum(rows), np.int64), 1
+    for column, size in zip(zip(*tables, strict=True), sizes, strict=True):
+        if room * max(size, 1) > _MOST_NUMBERS:
+            # There are never more numbers than rows, once those that nobody has are left out.
+            numbers = np.unique(numbers, return_inverse=True)[1]
+            room = numbers.size
+        numbers = numbers * max(size, 1) + np.concatenate(column)
+        room *= max(size, 1)
+    return np.split(numbers, np.cumsum(rows)[:-1])
 
 
 def pairs_of_equals(left: Int64s, right: Int64s, most: int) -> tuple[Int64s, Int64s]:

@@ -207,10 +207,11 @@ class SideStore:
         instants, *values = wanted
         own = self.codes.split()
         shared = [at for at, _ in enumerate(self.codes.variables) if values[at] is not None]
-        left, right = np.zeros(instants.size, np.int64), np.zeros(own[0].size, np.int64)
-        for at in shared:
-            left = left * sizes[at] + values[at]
-            right = right * sizes[at] + own[at]
+        left, right = packed(
+            [1, *(sizes[at] for at in shared)],
+            [np.zeros(instants.size, np.int64), *(values[at] for at in shared)],
+            [np.zeros(own[0].size, np.int64), *(own[at] for at in shared)],
+        )
         rows, pairs = pairs_of_equals(left, right, most)
         numbers = np.unique(pairs * (instants.max(initial=0) + 1) + instants[rows])
         stride = instants.max(initial=0) + 1
@@ -243,7 +244,8 @@ class SideStore:
 
 
 def _numbered(columns: Sequence[Int64s]) -> Int64s:
-    return packed(columns, [int(column.max()) + 1 for column in columns], columns[0].size)
+    (numbers,) = packed([int(column.max()) + 1 for column in columns], columns)
+    return numbers
 
 
 def _side_by_side(runs: Sequence[Flow]) -> Flow:

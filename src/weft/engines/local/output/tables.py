@@ -234,9 +234,11 @@ def _ordered(
     # is left out: only what an instance is shorter than the longest of its window counts.
     longest = np.zeros(places.max() + 1, np.int64)
     first, last, grain, shortest = _survey(ends_us, places, starts_us, longest)
-    count = ((last - first) // grain + 1) * longest.size * (shortest + 1)
-    if count > most * order.size:
+    # Divided by one count after the other: their product may take more than 64 bits.
+    instants = (last - first) // grain + 1
+    if not 0 < instants <= most * order.size // longest.size // (shortest + 1):
         return False
+    count = instants * longest.size * (shortest + 1)
     rows, by_key, buckets = np.arange(order.size), np.empty_like(order), np.empty_like(order)
     _distribute(ranks, rows, np.zeros(ranks.max() + 2, np.int64), by_key)
     _number(ends_us, places, starts_us, longest, first, grain, shortest + 1, buckets)
