@@ -8,7 +8,6 @@ any number of windows.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
@@ -257,10 +256,16 @@ def _fan_out(level: Level, source: str, kept: Sequence[str]) -> str:
 
 def _in_dialect(text: str, dialect: Dialect) -> str:
     import sqlglot
+    from sqlglot import exp
 
-    # Plain SQL needs no suffix on a literal: what does not fit an integer is a bigint.
-    plain = re.sub(r"\b(\d+)L\b", r"\1", text)
-    tree = sqlglot.parse_one(plain, read="spark")
+    tree = sqlglot.parse_one(text, read="spark")
+    assert isinstance(tree, exp.Query)
+    # Plain SQL needs no suffix on a literal: what does not fit an integer is a bigint. Only the
+    # first step, the events, holds expressions of the user's, and those stay as they are.
+    for step in tree.ctes[1:]:
+        for cast in [*step.find_all(exp.Cast)]:
+            if cast.this.is_number and cast.is_type("bigint"):
+                cast.replace(cast.this)
     if dialect == "duckdb":
         tree = tree.transform(_for_duckdb)
     return tree.sql(dialect=dialect, pretty=True)

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STATEMENTS = {
+    "literals that look like numbers": """
+        SELECT sku, concat('7L ', `9L`) AS tag, COUNT(*) AS n, MAX(CAST(5 AS BIGINT)) AS five,
+               MAX(i + 2147483647L) AS far
+        FROM readings WHERE sku = '12L' OR sku = 'it''s 3L' OR sku = 'a\\\\4L' OR i = 5L
+        GROUP BY sku, concat('7L ', `9L`), window(ts, '9 seconds', '4 seconds')""",
     "one tumbling window": """
         SELECT device, COUNT(*) AS n FROM readings GROUP BY device, window(ts, '7 seconds')""",
     "one hop, no key": """
@@ -46,6 +51,8 @@ def readings() -> pa.Table:
         {
             "ts": pa.array(times, mask=random.random(150) < 0.05).cast(pa.timestamp("us", "UTC")),
             "device": pa.array(random.choice(["a", "b"], 150), mask=random.random(150) < 0.2),
+            "sku": pa.array(random.choice(["12L", "12", "it's 3L", "a\\4L", "4"], 150)),
+            "9L": pa.array(random.choice(["8L", "8"], 150)),
             "i": pa.array(random.integers(-9, 10, 150), mask=random.random(150) < 0.1),
             "x": pa.array(random.integers(-900, 900, 150) / 8, mask=random.random(150) < 0.1),
         }
