@@ -190,3 +190,18 @@ def test_verify_finds_no_difference_between_an_engine_and_itself() -> None:
     assert report.ok
     assert report.rows > 0
     assert report.differences == ()
+
+
+OF_NUMBERS = "sum avg var var_pop stddev stddev_pop product median".split()
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("function", OF_NUMBERS)
+def test_functions_of_numbers_refuse_text_alike(function: str, engine: str) -> None:
+    asked = workload(aggs={"x": getattr(weft.agg, function)("device")})
+    with pytest.raises(weft.QueryError) as refused:
+        weft.run(asked, {"readings": TABLE}, engine=engine)
+    assert str(refused.value) == (
+        f"{function}(device) cannot be computed: device is of type string\n"
+        f"hint: {function} needs numbers; cast the column, or use another aggregate"
+    )

@@ -79,6 +79,7 @@ class Average(SumOf):
 
 
 class _FromMoments(AggregateFunction):
+    accepts = "numbers"
     result = "double"
     sample: ClassVar[bool] = True
     root: ClassVar[bool] = False
@@ -99,7 +100,6 @@ class _FromMoments(AggregateFunction):
 class Variance(_FromMoments):
     """Sample variance, NULL for fewer than two values."""
 
-    accepts = "numbers"
     name = "var"
 
 

@@ -344,15 +344,18 @@ def test_auto_takes_the_cheapest_plan_that_spark_runs(spark: SparkSession) -> No
     assert {row.window for row in result.select("window").collect()} == {"t", "h", "s"}
 
 
+@pytest.mark.parametrize("function", ["sum", "var", "stddev_pop"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_wrong_input_is_refused_before_it_is_converted(spark: SparkSession, strategy: str) -> None:
+def test_wrong_input_is_refused_before_it_is_converted(
+    spark: SparkSession, strategy: str, function: str
+) -> None:
     frame = to_spark(readings(5), spark).selectExpr("ts", "cast(v AS string) AS v")
-    windows, aggs = {"t": weft.tumbling(S)}, {"s": agg.sum("v")}
+    windows, aggs = {"t": weft.tumbling(S)}, {"s": getattr(agg, function)("v")}
     with pytest.raises(weft.QueryError) as refused:
         weft.aggregate(frame, windows=windows, aggs=aggs, strategy=strategy)
     assert str(refused.value) == (
-        "sum(v) cannot be computed: v is of type string\n"
-        "hint: sum needs numbers; cast the column, or use another aggregate"
+        f"{function}(v) cannot be computed: v is of type string\n"
+        f"hint: {function} needs numbers; cast the column, or use another aggregate"
     )
 
 
