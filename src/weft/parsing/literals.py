@@ -32,7 +32,12 @@ def text_duration(script: Script, node: exp.Expr) -> Extent:
             hint="write it as text, such as '20 minutes', or as a unit and a number",
             at=node,
         )
-    text = node.name if node.is_string else spelled(node).replace("'", "")
+    if isinstance(node, exp.Interval):
+        number, unit = node.this, node.args.get("unit")
+        written = number.name if number.is_string else spelled(number)
+        text = written if unit is None else f"{written} {spelled(unit)}"
+    else:
+        text = node.name
     with script.located(node):
         return bounded(script, Extent(duration_us(text), node))
 
