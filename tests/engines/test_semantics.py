@@ -252,6 +252,9 @@ def test_an_aggregate_without_any_value_is_null_and_a_count_is_zero(engine: str)
         assert value(events, agg("x"), engine) is None
     assert value(events, weft.agg.count("x"), engine) == 0
     assert value(events, weft.agg.count_distinct("x"), engine) == 0
+    untyped = table([1, 2], x=pa.nulls(2))
+    assert value(untyped, weft.agg.avg("x"), engine) is None
+    assert value(untyped, weft.agg.count("x"), engine) == 0
 
 
 def test_nan_is_greater_than_any_number_and_equal_to_itself(engine: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def column_of(array: pa.Array[Any]) -> Column:
-    """View an Arrow array of numbers or booleans as a column.
+    """View an Arrow array of numbers or booleans as a column; NULLs of no type as integers.
 
     >>> column = column_of(pa.array([1.5, None, 2.5]))
     >>> column.values[[0, 2]].tolist(), column.valid.tolist()
@@ -24,6 +24,8 @@ def column_of(array: pa.Array[Any]) -> Column:
     """
     if pa.types.is_boolean(array.type):
         return Column.of(_bits(array, 1), validity(array))
+    if pa.types.is_null(array.type):
+        return Column(np.zeros(len(array), np.int64), validity(array))
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         raise DataError(
             f"a column of {array.type} cannot be aggregated as numbers",
@@ -58,8 +60,14 @@ def validity(array: pa.Array[Any]) -> Bools | None:
 
     >>> validity(pa.array([7, None, 7, None])[1:]).tolist()
     [False, True, False]
+    >>> validity(pa.nulls(2)).tolist()
+    [False, False]
     """
-    return _bits(array, 0) if array.null_count else None
+    if not array.null_count:
+        return None
+    if pa.types.is_null(array.type):  # which has no bitmap
+        return np.zeros(len(array), np.bool_)
+    return _bits(array, 0)
 
 
 def _bits(array: pa.Array[Any], buffer: int) -> Bools:

@@ -84,6 +84,27 @@ def test_values_of_every_type_are_picked_and_counted_alike(name: str, data: Any,
     check(query, table, size)
 
 
+NUMERIC = """sum avg var var_pop stddev stddev_pop product bool_and bool_or bit_and bit_or bit_xor
+    median min max first last count count_distinct approx_count_distinct"""
+OF_NULLS = {name: getattr(weft.agg, name)("v") for name in NUMERIC.split()} | {
+    "percentile": weft.agg.percentile("v", 0.3),
+    "approx_percentile": weft.agg.approx_percentile("v", 0.3),
+    "min_by": weft.agg.min_by("v", "w"),
+    "max_by": weft.agg.max_by("w", "v"),
+}
+
+
+@pytest.mark.parametrize("call", OF_NULLS.values(), ids=OF_NULLS.keys())
+def test_a_column_of_type_null_is_nothing_but_null(call: weft.agg.AggregateCall) -> None:
+    rows = 1000
+    table = pa.table({"ts": pa.array(range(rows)), "v": pa.nulls(rows), "w": pa.array([1] * rows)})
+    windows = {**WINDOWS, "n": weft.counting(3), "c": weft.cumulating(100, 20)}
+    query = weft.Query("q", source="events", time="ts", windows=windows, aggs={"a": call})
+    check(query, table, 300)
+    found = weft.run(weft.Workload([query]), {"events": table})["a"].to_pylist()
+    assert set(found) == ({0} if "count" in call.function else {None})
+
+
 @pytest.mark.parametrize("name", TYPES)
 @RELAXED
 @given(data=st.data(), size=st.integers(1, 5))

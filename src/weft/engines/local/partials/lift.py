@@ -130,6 +130,8 @@ def truth(argument: Array) -> Array:
     """Take numbers as booleans: everything but zero is true."""
     if pa.types.is_boolean(argument.type):
         return argument
+    if pa.types.is_null(argument.type):
+        return argument.cast(pa.bool_())
     return pc.not_equal(argument, pa.scalar(0, argument.type))
 
 

@@ -112,6 +112,8 @@ def _field(place: int) -> Lower:
 
 
 def _xor(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
+    if pa.types.is_null(type):
+        return pa.nulls(len(parts[0]))
     return _masked(_kernel(parts[0]).fields[0], _counts(parts[1]) > 0)
 
 

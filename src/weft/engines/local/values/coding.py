@@ -62,6 +62,8 @@ class Direct:
 
     def decode(self, numbers: npt.NDArray[Any], valid: Bools | None) -> Array:
         """Return the values; those that are not valid as NULL."""
+        if pa.types.is_null(self.type):
+            return pa.nulls(numbers.size)
         if self.null_number:
             some = numbers != NULL_NUMBER
             valid = some if valid is None else valid & some
