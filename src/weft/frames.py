@@ -1,4 +1,7 @@
-"""Tables of any library, in and out: Arrow inside, the caller's own type back."""
+"""Tables of any library, in and out: Arrow inside, the caller's own type back.
+
+Whatever hands out a stream of Arrow batches (`__arrow_c_stream__`) is a table.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +16,47 @@ FrameKind = Literal["arrow", "pandas", "polars", "spark"]
 
 
 def kind_of(table: Any) -> FrameKind:
-    """Tell which library a table belongs to, without loading that library."""
-    module = type(table).__module__
+    """Tell which library a table belongs to, without loading that library.
+
+    >>> kind_of(pa.table({"x": [1]}).to_reader())
+    'arrow'
+    """
     if isinstance(table, pa.Table | pa.RecordBatch):
         return "arrow"
-    for prefix, kind in _MODULES.items():
-        if module.startswith(prefix):
+    for one in type(table).__mro__:
+        kind = _KINDS.get((one.__module__.partition(".")[0], one.__name__))
+        if kind is not None:
             return kind
+    if hasattr(table, "__arrow_c_stream__"):
+        return "arrow"
     raise DataError(
         f"cannot read a table from {type(table).__name__}",
-        hint="pass a pyspark, pandas or Polars DataFrame, or a pyarrow.Table",
+        hint="pass a pyspark, pandas or Polars DataFrame, or anything with __arrow_c_stream__, "
+        "such as a pyarrow.Table or a DuckDB relation",
     )
 
 
-_MODULES: dict[str, FrameKind] = {"pandas": "pandas", "polars": "polars", "pyspark": "spark"}
+_KINDS: dict[tuple[str, str], FrameKind] = {
+    ("pandas", "DataFrame"): "pandas",
+    ("polars", "DataFrame"): "polars",
+    ("polars", "LazyFrame"): "polars",
+    ("pyspark", "DataFrame"): "spark",
+}
 
 
 def to_arrow(table: Any) -> pa.Table:
-    """Return the table as Arrow; pandas' NaN in a column of numbers is read as NULL."""
+    """Return the table as Arrow; pandas' NaN in a column of numbers is read as NULL.
+
+    A lazy frame is collected, and a stream read to its end.
+    """
     match kind_of(table):
         case "arrow":
-            return pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+            return _without_views(_of_arrow(table))
         case "pandas":
-            return pa.Table.from_pandas(table, preserve_index=False)
+            return _of_pandas(table)
         case "polars":
+            if hasattr(table, "collect"):
+                table = table.collect(engine="streaming")
             return _plain_strings(table.to_arrow())
         case "spark":
             collected: pa.Table = table.toArrow()
@@ -59,6 +79,47 @@ def from_arrow(table: pa.Table, kind: FrameKind) -> Any:
 
             session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             return session.createDataFrame(table)
+
+
+def _of_arrow(table: Any) -> pa.Table:
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    try:
+        return pa.RecordBatchReader.from_stream(table).read_all()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        told = str(error).splitlines()[0].rstrip(".")
+        raise DataError(
+            f"cannot read a table from {type(table).__name__}: {told}",
+            hint="pass something with named columns, not one column by itself",
+        ) from error
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    """Read a frame; an index that holds times is a column, or several, under its names."""
+    import pandas
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    levels = [frame.index.get_level_values(at) for at in range(frame.index.nlevels)]
+    if any(isinstance(level, pandas.DatetimeIndex) for level in levels):
+        for at, level in enumerate(levels):
+            unnamed = "index" if len(levels) == 1 else f"level_{at}"  # as pandas resets an index
+            name = unnamed if level.name is None else str(level.name)
+            if name not in table.column_names:  # a column goes before an index of its name
+                table = table.append_column(name, pa.Array.from_pandas(level))
+    return table
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Read views of text and bytes, as DataFusion hands them out, as plain ones."""
+    if not any(type.id in _VIEWS for type in table.schema.types):
+        return table
+    fields = [f.with_type(_VIEWS.get(f.type.id, f.type)) for f in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+_VIEWS: dict[int, Any] = {pa.string_view().id: pa.string(), pa.binary_view().id: pa.binary()}
 
 
 def _plain_strings(table: pa.Table) -> pa.Table:

@@ -283,12 +283,22 @@ class Workload:
 
     _queries: dict[str, AnyQuery] = field(default_factory=dict)
 
-    def __init__(self, queries: Iterable[AnyQuery] = ()) -> None:
+    def __init__(self, queries: AnyQuery | Iterable[AnyQuery] = ()) -> None:
         self._queries = {}
         if isinstance(queries, Query | JoinQuery):
-            raise QueryError("a workload takes a list of queries", hint="write Workload([query])")
+            queries = (queries,)
+        elif isinstance(queries, str) or not isinstance(queries, Iterable):
+            raise QueryError(
+                f"{queries!r} is neither a query nor a workload",
+                hint="build queries with weft.Query(...); weft.sql and weft.parse read SQL",
+            )
         for query in queries:
             self.add(query)
+
+    @classmethod
+    def of(cls, asked: Workload | AnyQuery | Iterable[AnyQuery]) -> Workload:
+        """Return what is asked as a workload: a query by itself is a workload of one."""
+        return asked if isinstance(asked, Workload) else cls(asked)
 
     @property
     def queries(self) -> tuple[AnyQuery, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import QueryError, UnsupportedError
-from weft.plan import ENGINES
+from weft.plan import ENGINES, Plan
 from weft.query import JoinQuery, Query, Workload
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from weft.compare import Difference
     from weft.engines.base import Engine
     from weft.engines.measures import Measures
-    from weft.plan import Plan
     from weft.query import AnyQuery
     from weft.statistics import Statistics
     from weft.time import Duration
@@ -65,7 +64,7 @@ def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **table
 
 
 def run(
-    workload_or_plan: Workload | Plan,
+    asked: Workload | Plan | AnyQuery,
     tables: Mapping[str, Any],
     engine: str | None = None,
     *,
@@ -73,10 +72,17 @@ def run(
     statistics: Statistics | Mapping[str, Statistics] | None = None,
     strategy: str | None = None,
 ) -> Any:
-    """Run a workload, or a plan as it is, over tables given by name.
+    """Run a workload, a query by itself, or a plan as it is, over tables given by name.
 
-    One query gives one table of the type that came in; several give a mapping of their names to
-    tables. Without `engine` the tables decide: Spark for Spark DataFrames, in-process otherwise.
+    A table is a DataFrame of Spark, pandas or Polars, a Polars LazyFrame, which is collected by its
+    streaming engine, or whatever else hands out Arrow (`__arrow_c_stream__`): Arrow's own tables
+    and readers, relations of DuckDB, frames of DataFusion and ibis. A pandas DatetimeIndex is a
+    column like any other.
+
+    One query gives one table of the type that came in, a DataFrame for a LazyFrame and an Arrow
+    table for what is neither of Spark, pandas nor Polars; several queries give a mapping of their
+    names to tables. Without `engine` the tables decide: Spark for Spark DataFrames, in-process
+    otherwise.
     `strategy` forces how Spark runs it, "native" or "columnar"; without it the plan decides.
     """
     from weft.frames import FrameKind, from_arrow, kind_of
@@ -85,14 +91,14 @@ def run(
     kind: FrameKind = next(iter(kinds.values()), "arrow")
     chosen = engine_for(tables, engine, strategy)
     own = tables_for(chosen, tables)
-    results = _run(workload_or_plan, own, chosen, planner, statistics, strategy)
+    results = _run(asked, own, chosen, planner, statistics, strategy)
     if family_of(chosen) != "spark" or kind != "spark":
         results = {name: from_arrow(_arrow(table), kind) for name, table in results.items()}
     return next(iter(results.values())) if len(results) == 1 else results
 
 
 def run_measured(
-    workload_or_plan: Workload | Plan,
+    asked: Workload | Plan | AnyQuery,
     tables: Mapping[str, Any],
     engine: str | None = None,
     *,
@@ -111,7 +117,7 @@ def run_measured(
             hint="use engine 'local' or 'spark'",
         )
     own = tables_for(chosen, tables)
-    plan = plan_for(workload_or_plan, own, chosen, planner, statistics, strategy)
+    plan = plan_for(asked, own, chosen, planner, statistics, strategy)
     results, measures = chosen.run_measured(plan, own)
     return {name: _arrow(table) for name, table in results.items()}, measures
 
@@ -131,7 +137,7 @@ class Report:
 
 
 def verify(
-    workload: Workload,
+    workload: Workload | AnyQuery,
     tables: Mapping[str, Any],
     engines: Sequence[str] = ("reference", "local", "spark"),
     *,
@@ -148,7 +154,7 @@ def verify(
     if len(engines) < 1:
         raise QueryError("no engine to verify", hint=f"name some of {', '.join(ENGINES)}")
     arrow = {name: to_arrow(table) for name, table in tables.items()}
-    bound = bind_tables(workload, arrow)
+    bound = bind_tables(Workload.of(workload), arrow)
     wanted, *others = [(name, _answer(bound, arrow, name, planner)) for name in engines]
     differences = [
         first_difference(
@@ -305,7 +311,7 @@ def columns_of_table(table: Any) -> TableColumns:
 
 
 def _run(
-    workload_or_plan: Workload | Plan,
+    asked: Workload | Plan | AnyQuery,
     tables: Mapping[str, Any],
     engine: Engine,
     planner: str = "auto",
@@ -314,18 +320,14 @@ def _run(
 ) -> dict[str, Any]:
     from weft.engines.reference.engine import ReferenceEngine
 
-    if (
-        isinstance(engine, ReferenceEngine)
-        and isinstance(workload_or_plan, Workload)
-        and planner == "auto"
-    ):
-        return engine.answer(bind_tables(workload_or_plan, tables), tables)
-    plan = plan_for(workload_or_plan, tables, engine, planner, statistics, strategy)
+    if isinstance(engine, ReferenceEngine) and not isinstance(asked, Plan) and planner == "auto":
+        return engine.answer(bind_tables(Workload.of(asked), tables), tables)
+    plan = plan_for(asked, tables, engine, planner, statistics, strategy)
     return engine.run(plan, tables)
 
 
 def plan_for(
-    workload_or_plan: Workload | Plan,
+    asked: Workload | Plan | AnyQuery,
     tables: Mapping[str, Any],
     engine: Engine,
     planner: str,
@@ -335,17 +337,16 @@ def plan_for(
     """Bind to the tables and plan, or check the plan that is given; the engine can run it."""
     from weft.plan.validate import validate
 
-    if isinstance(workload_or_plan, Workload):
-        workload = bind_tables(workload_or_plan, tables)
+    if not isinstance(asked, Plan):
+        workload = bind_tables(Workload.of(asked), tables)
         plan = _plan(workload, tables, engine, planner, statistics, strategy)
     else:
-        asked: tuple[AnyQuery, ...] = (*workload_or_plan.queries, *workload_or_plan.joins)
         read = [
             source
-            for query in bind_tables(Workload(asked), tables)
+            for query in bind_tables(Workload((*asked.queries, *asked.joins)), tables)
             for source in ((query,) if isinstance(query, Query) else query.inputs)
         ]
-        plan = workload_or_plan.with_times(
+        plan = asked.with_times(
             {source.source: source.time for source in read if source.time is not None}
         )
         validate(plan.nodes)  # it may come from a file, or from a planner that is not ours

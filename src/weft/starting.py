@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import QueryError, UnsupportedError
+from weft.plan import Plan
 from weft.query import Workload
 from weft.time import Duration, duration_us
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
-    from weft.plan import Plan
+    from weft.query import AnyQuery
     from weft.sessions.sink_fan_out import FanOutBatches
     from weft.statistics import Statistics
 
@@ -28,7 +29,7 @@ ONCE = "once"
 
 
 def start(
-    workload: Workload | Plan,
+    workload: Workload | Plan | AnyQuery,
     sources: Mapping[str, DataFrame],
     sinks: Any,
     checkpoint: str | os.PathLike[str],
@@ -40,7 +41,7 @@ def start(
     statistics: Planning = None,
     name: str | None = None,
 ) -> StreamingQuery:
-    """Start a workload as one streaming query, which reads each source once.
+    """Start a workload, or a query by itself, as one streaming query that reads each source once.
 
     `sinks` is one sink for all queries, or a mapping of query names to sinks. A sink is a directory
     (parquet, each row exactly once), a function of (rows, batch number), or any object with the
@@ -75,7 +76,7 @@ def start(
 
 
 def record_for(
-    workload: Workload | Plan,
+    workload: Workload | Plan | AnyQuery,
     sources: Mapping[str, DataFrame],
     checkpoint: Checkpoint,
     strategy: str | None = None,
@@ -101,16 +102,16 @@ def record_for(
         chosen = COLUMNAR if mode == UPDATE else strategy
         return replace(_planned(workload, sources, chosen, planner, statistics), mode=mode)
     asked = (
-        workload
-        if isinstance(workload, Workload)
-        else Workload((*workload.queries, *workload.joins))
+        Workload((*workload.queries, *workload.joins))
+        if isinstance(workload, Plan)
+        else Workload.of(workload)
     )
     settings = {"mode": mode} if strategy is None else {"mode": mode, "strategy": strategy}
     return resumed(before, bind_tables(asked, sources).queries, settings, checkpoint.place)
 
 
 def _planned(
-    workload: Workload | Plan,
+    workload: Workload | Plan | AnyQuery,
     sources: Mapping[str, DataFrame],
     strategy: str | None,
     planner: str,

@@ -205,3 +205,31 @@ def test_functions_of_numbers_refuse_text_alike(function: str, engine: str) -> N
         f"{function}(device) cannot be computed: device is of type string\n"
         f"hint: {function} needs numbers; cast the column, or use another aggregate"
     )
+
+
+def test_a_query_by_itself_is_a_workload_of_one() -> None:
+    (query,), tables = workload(), {"readings": TABLE}
+    wanted = weft.run(workload(), tables)
+    assert weft.run(query, tables).equals(wanted)
+    assert weft.run(query, tables, engine="reference").equals(wanted)
+    assert weft.optimize(query) == weft.optimize(workload())
+    assert weft.verify(query, tables, engines=("reference", "local")).ok
+    assert weft.Workload(query).queries == (query,)
+    session = weft.LocalSession(query)
+    again = weft.LocalSession.restore(session.snapshot(), query)
+    assert pa.concat_tables([again.push("readings", TABLE), again.finish()]).equals(wanted)
+
+
+def test_joins_by_themselves_are_workloads_of_one() -> None:
+    text = """SELECT COUNT(*) AS n FROM a TIMESTAMP BY ts [RANGE 9 SECONDS SLIDE 3 SECONDS],
+              b TIMESTAMP BY ts [RANGE 3 SECONDS SLIDE 3 SECONDS] WHERE a.device = b.device"""
+    (join,), tables = weft.parse(text), {"a": TABLE, "b": TABLE}
+    assert weft.run(join, tables).equals(weft.run(weft.parse(text), tables))
+
+
+@pytest.mark.parametrize("asked", ["SELECT 1", 7, None])
+def test_what_is_no_query_is_refused(asked) -> None:
+    for door in (weft.optimize, weft.LocalSession, lambda it: weft.run(it, {"readings": TABLE})):
+        with pytest.raises(weft.QueryError, match="neither a query nor a workload") as refused:
+            door(asked)
+        assert "hint: build queries with weft.Query" in str(refused.value)

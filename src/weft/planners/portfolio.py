@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from weft.cost.joins.tuples import SideLoad
     from weft.plan import Node, StrategyChoice
     from weft.planners.joins.planned import PlannedJoin
+    from weft.query import AnyQuery
     from weft.time import Duration
 
 # In order of preference between plans of equal cost: the simpler one first.
@@ -63,7 +64,7 @@ class _Trial:
 
 
 def optimize(
-    workload: Workload,
+    workload: Workload | AnyQuery,
     planner: str = "auto",
     engine: str = "spark",
     statistics: Statistics | Mapping[str, Statistics] | None = None,
@@ -75,7 +76,7 @@ def optimize(
     strategy: str | None = None,
     micro_batch: Duration | None = None,
 ) -> Plan:
-    """Plan a workload: the cheapest plan of all planners, or the plan of the one named.
+    """Plan a workload, or a query alone: the cheapest plan of all planners, or of the one named.
 
     A join has a plan for every set of inputs that may be aggregated early, by the names LAP, EAP10
     and so on, which `planner` takes too; `join_loads` tells what the inputs of a join bring.
@@ -86,6 +87,7 @@ def optimize(
     to run every scope, "native" or "columnar"; without it costs decide scope by scope.
     `micro_batch` plans for a stream on Spark whose micro-batches have the events of that time.
     """
+    workload = Workload.of(workload)
     _check_names(workload, planner, engine, model, techniques)
     check_strategy(strategy, engine)
     _check_statistics(workload, statistics)
@@ -175,10 +177,6 @@ def _check_names(
 
 
 def _check_workload(workload: Workload) -> None:
-    if not isinstance(workload, Workload):
-        raise QueryError(
-            f"cannot plan a {type(workload).__name__}", hint="put queries in weft.Workload([...])"
-        )
     if not len(workload):
         raise QueryError("the workload has no query", hint="add one with workload.add(query)")
 

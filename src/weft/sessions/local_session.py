@@ -32,6 +32,7 @@ from weft.time import Duration, duration_us, format_us
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from weft.query import AnyQuery
     from weft.sessions.join_stream import JoinMetrics
     from weft.statistics import Statistics
 
@@ -58,7 +59,7 @@ class Metrics:
 
 
 class LocalSession:
-    """Runs a workload as a stream in this process.
+    """Runs a workload, or a query by itself, as a stream in this process.
 
     Windows close when the watermark passes their end; the watermark of a source is its latest
     event less the delay. Rows come out once, in the order of (end, window, start, key).
@@ -66,7 +67,7 @@ class LocalSession:
     >>> import weft
     >>> query = weft.Query("n", source="s", time="ts", windows={"10": weft.tumbling(10)},
     ...                    aggs={"n": weft.agg.count()})
-    >>> session = LocalSession(weft.Workload([query]), watermark=5)
+    >>> session = LocalSession(query, watermark=5)
     >>> session.push("s", pa.table({"ts": [3, 8, 12]})).num_rows
     0
     >>> session.push("s", pa.table({"ts": [9, 15]}))["n"].to_pylist()
@@ -77,13 +78,14 @@ class LocalSession:
 
     def __init__(
         self,
-        workload: Workload | Plan,
+        workload: Workload | Plan | AnyQuery,
         watermark: Duration | None = None,
         *,
         planner: str = "auto",
         statistics: Statistics | None = None,
         continuous: bool = False,
     ) -> None:
+        workload = workload if isinstance(workload, Plan) else Workload.of(workload)
         plans = _plans(workload, planner, statistics)
         joins = _join_plans(workload, planner, statistics)
         queries = [query for plan in plans.values() for query in plan.queries]
@@ -234,7 +236,9 @@ class LocalSession:
         )
 
     @staticmethod
-    def restore(snapshot: bytes, workload: Workload | Plan | None = None) -> LocalSession:
+    def restore(
+        snapshot: bytes, workload: Workload | Plan | AnyQuery | None = None
+    ) -> LocalSession:
         """Return the session that `snapshot` wrote; it goes on with identical results.
 
         With a workload or a plan, a snapshot of anything else is refused. Custom aggregates and
@@ -246,7 +250,7 @@ class LocalSession:
             joins = _join_plans(workload, "auto", None)
             check_plans(state, _plans(workload, "auto", None), joins)
         elif workload is not None:
-            check_queries(state, workload)
+            check_queries(state, Workload.of(workload))
         session = object.__new__(LocalSession)
         session._streams = {name: SourceStream.of_state(s) for name, s in state.streams.items()}
         session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}

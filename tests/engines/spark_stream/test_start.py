@@ -94,7 +94,7 @@ def test_a_stream_goes_on_where_it_stopped_and_is_refused_with_another_workload(
 
     def run(query: weft.Query) -> None:
         weft.start(
-            workload_of(query), {"r": streams.read()}, place / "out", place / "c", "once"
+            query, {"r": streams.read()}, place / "out", place / "c", "once"
         ).awaitTermination()
 
     run(LOWS)
