@@ -14,20 +14,25 @@ from weft.aggregates.base import (
     monoid,
     monoid_names,
 )
+from weft.aggregates.kinds import PARTIAL_KINDS, CustomKind, PartialKind, partial_kind
 from weft.aggregates.laws import Laws
 
 # Imported for their registrations.
 _REGISTERED = (sums, extremes, distinct, sketches, functions)
 
 __all__ = [
+    "PARTIAL_KINDS",
     "AggregateCall",
     "AggregateFunction",
+    "CustomKind",
     "Laws",
     "Monoid",
     "Partial",
+    "PartialKind",
     "aggregate_function",
     "decompose",
     "function_names",
     "monoid",
     "monoid_names",
+    "partial_kind",
 ]

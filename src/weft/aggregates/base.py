@@ -11,11 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from weft.aggregates.kinds import partial_kind
 from weft.errors import InternalError, QueryError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from weft.aggregates.kinds import CustomKind, PartialKind
     from weft.aggregates.laws import Laws
 
 # How the type of a result follows from the type of the first argument.
@@ -58,7 +60,7 @@ class Partial:
     ('sum(price * quantity)', 'count(*)')
     """
 
-    kind: str
+    kind: PartialKind | CustomKind
     args: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -135,7 +137,7 @@ class AggregateFunction:
 
     def partials(self, args: tuple[str, ...]) -> tuple[Partial, ...]:
         """Name the partials needed; by default one, of the function's own name."""
-        return (Partial(self.name, args),)
+        return (Partial(partial_kind(self.name), args),)
 
     def lower(self, partials: tuple[Any, ...], parameters: tuple[float, ...]) -> Any:
         """Turn partials into the result; by default the one partial is the result."""
@@ -238,3 +240,20 @@ def decompose(calls: Iterable[AggregateCall]) -> tuple[Partial, ...]:
     ['sum(x)', 'count(x)']
     """
     return tuple(dict.fromkeys(partial for call in calls for partial in call.partials))
+
+
+def repeated(monoid: Monoid, partial: Any, times: int) -> Any:
+    """Combine a partial with itself until it is there so many times, by doubling.
+
+    >>> repeated(Partial("count", ("x",)).monoid, 3, 5)
+    15
+    """
+    if monoid.laws.idempotent:
+        return partial
+    total = monoid.identity
+    while times:
+        if times & 1:
+            total = monoid.combine(total, partial)
+        times >>= 1
+        partial = monoid.combine(partial, partial) if times else partial
+    return total

@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from weft.aggregates.base import AggregateCall, AggregateFunction, Monoid, Partial, add_custom
+from weft.aggregates.kinds import CustomKind
 from weft.aggregates.laws import Laws
 from weft.errors import QueryError
 
@@ -98,7 +99,7 @@ def _custom_function(name: str, arguments: int, lower: Callable[[Any], Any]) -> 
         result = "any"
 
         def partials(self, args: tuple[str, ...]) -> tuple[Partial, ...]:
-            return (Partial(name, args),)
+            return (Partial(CustomKind(name), args),)
 
         def lower(self, partials: tuple[Any, ...], parameters: tuple[float, ...]) -> Any:
             return lower(partials[0])

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-PartialKind = Literal[
+KernelKind = Literal[
     "count_rows", "count", "sum", "moments", "product", "min", "max", "bit_and", "bit_or",
     "bit_xor", "bool_and", "bool_or", "first", "last", "min_by", "max_by",
 ]  # fmt: skip
-KINDS: tuple[PartialKind, ...] = get_args(PartialKind)
+KERNEL_KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
@@ -147,7 +147,7 @@ for _dtype, _low, _high in (("int64", _LEAST, _GREATEST), ("float64", -np.inf, n
     }
 
 
-def operation_of(kind: PartialKind, dtype: str) -> Operation:
+def operation_of(kind: KernelKind, dtype: str) -> Operation:
     """Return the operation of a kind over int64 or float64 input; of `by` for min_by and max_by.
 
     >>> operation_of("sum", "float64").name, operation_of("first", "int64").dtypes
@@ -177,7 +177,7 @@ class Partials:
     (2, [True, False])
     """
 
-    kind: PartialKind
+    kind: KernelKind
     operation: Operation
     columns: Columns
     present: Bools | None = None

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, fields
 from typing import Any, assert_never
 
-from weft.aggregates import AggregateCall, Partial
+from weft.aggregates import AggregateCall, Partial, partial_kind
 from weft.errors import QueryError
 from weft.plan.nodes import Emit, Join, JoinSide, Node, Roll, Scan, Slice
 from weft.window import (
@@ -79,7 +79,7 @@ def _partials(partials: tuple[Partial, ...]) -> list[list[Any]]:
 
 
 def _read_partials(values: list[list[str]]) -> tuple[Partial, ...]:
-    return tuple(Partial(kind, tuple(args)) for kind, *args in values)
+    return tuple(Partial(partial_kind(kind), tuple(args)) for kind, *args in values)
 
 
 def _pairs(values: list[list[Any]]) -> tuple[tuple[Any, Any], ...]:

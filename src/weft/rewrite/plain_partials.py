@@ -50,7 +50,8 @@ class _PlainMoments(PlainPartial):
 _AT = "STRUCT({t} AS at, {x} AS value)"
 _BY = "STRUCT({by} AS by, {t} AS at, {x} AS value)"
 
-PLAIN: Mapping[str, PlainPartial] = {
+# None where plain SQL has no form that every engine reads alike.
+PLAIN_KINDS: Mapping[str, PlainPartial | None] = {
     "count_rows": PlainPartial("COUNT(*)", "CAST(SUM({p}) AS BIGINT)"),
     "count": PlainPartial("COUNT({x})", "CAST(SUM({p}) AS BIGINT)"),
     "sum": PlainPartial("SUM({x})", "SUM({p})"),
@@ -66,6 +67,7 @@ PLAIN: Mapping[str, PlainPartial] = {
     "bit_or": PlainPartial("BIT_OR({x})", "BIT_OR({p})"),
     "bit_xor": PlainPartial("BIT_XOR({x})", "BIT_XOR({p})"),
     "moments": _PlainMoments("", ""),
+    **dict.fromkeys(("product", "distinct", "values", "quantiles", "hll")),
 }
 
 _RULES: Mapping[str, str] = {

@@ -18,7 +18,7 @@ from weft.engines.spark.sql.fan_out import FEEDER, NODE, START, FanOut, with_spe
 from weft.errors import QueryError, UnsupportedError
 from weft.expression import column
 from weft.plan import Plan, Roll
-from weft.rewrite.plain_partials import PLAIN, PlainPartial, lowered
+from weft.rewrite.plain_partials import PLAIN_KINDS, PlainPartial, lowered
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -86,13 +86,16 @@ class _Statement:
 
     @cached_property
     def _plain(self) -> dict[Partial, PlainPartial]:
+        found: dict[Partial, PlainPartial] = {}
         for partial in self.scope.partials:
-            if partial.kind not in PLAIN:
+            plain = PLAIN_KINDS.get(partial.kind)
+            if plain is None:
                 raise UnsupportedError(
                     f"{partial} cannot be written as plain SQL",
                     hint="run the statement with weft.sql, which has every aggregate",
                 )
-        return {partial: PLAIN[partial.kind] for partial in self.scope.partials}
+            found[partial] = plain
+        return found
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:

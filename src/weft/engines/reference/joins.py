@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from weft.aggregates.base import repeated
 from weft.aggregates.distinct import canonical
 from weft.engines.reference.events import Key, Rows, time_us
 from weft.engines.reference.instances import Event
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from weft.aggregates import Monoid, Partial
+    from weft.aggregates import Partial
     from weft.plan import Emit
     from weft.query import JoinInput, JoinQuery
 
@@ -300,21 +301,3 @@ def _coalesced(
             often = repeated(monoid, value, times)
             known[owner] = monoid.combine(known.get(owner, monoid.identity), often)
     return totals
-
-
-def repeated(monoid: Monoid, partial: Any, times: int) -> Any:
-    """Combine a partial with itself until it is there so many times, by doubling.
-
-    >>> from weft.aggregates import Partial
-    >>> repeated(Partial("count", ("x",)).monoid, 3, 5)
-    15
-    """
-    if monoid.laws.idempotent:
-        return partial
-    total = monoid.identity
-    while times:
-        if times & 1:
-            total = monoid.combine(total, partial)
-        times >>= 1
-        partial = monoid.combine(partial, partial) if times else partial
-    return total

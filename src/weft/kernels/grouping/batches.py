@@ -19,7 +19,7 @@ from weft.kernels.grouping.dense import Box, extent, groups_of_ordinals, groups_
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.hashed import groups_of_pairs
 from weft.kernels.parallel import read_only
-from weft.kernels.partials import Bools, Int64s, PartialKind, Partials, operation_of
+from weft.kernels.partials import Bools, Int64s, KernelKind, Partials, operation_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class Request:
     time.
     """
 
-    kind: PartialKind
+    kind: KernelKind
     value: Column | None = None
     by: Column | None = None
 
@@ -277,7 +277,7 @@ def _rows_of(request: Request, values: npt.NDArray[Any], times: Int64s) -> Colum
 
 
 def _finish(
-    kind: PartialKind,
+    kind: KernelKind,
     operation: Any,
     totals: Columns,
     groups: Groups,

@@ -12,7 +12,7 @@ from weft.engines.local.joins.pairs import TooManyRows, packed, pairs_of_equals
 from weft.engines.local.joins.repeated_partials import repeated
 from weft.engines.local.joins.sides import COUNT, SideRows, SideStore
 from weft.engines.local.output.closed import Closed
-from weft.engines.local.partials.lift import lift
+from weft.engines.local.partials.lift import lift, row_partials
 from weft.engines.local.values.frame import Frame
 from weft.engines.local.windows.close import lowered
 from weft.engines.local.windows.events import Timed
@@ -192,7 +192,7 @@ class Evaluation:
         found: dict[tuple[int, Partial], Held] = {}
         for partial in partials:
             lifted = lift(partial, tuple(map(matches.argument, partial.args)), times)
-            held = repeated(lifted.row_partials(times), tuples)
+            held = repeated(row_partials(lifted, times), tuples)
             found[JOINT, partial] = held.over_ranges(starts, ends)
         return found
 

@@ -6,14 +6,14 @@ once to minima and maxima.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from weft.aggregates.base import repeated as repeated_object
 from weft.engines.local.partials.bags import Bags
 from weft.engines.local.partials.columns import Held, KernelPartials, LimbSums, ObjectPartials
-from weft.engines.reference.joins import repeated as repeated_object
+from weft.engines.local.partials.kinds import LOCAL_KINDS
 from weft.errors import DataError, InternalError
 from weft.kernels.partials import Partials
 from weft.kernels.ranges.prefix_sums import largest_magnitude
@@ -21,8 +21,6 @@ from weft.kernels.ranges.prefix_sums import largest_magnitude
 if TYPE_CHECKING:
     from weft.kernels.partials import Int64s
 
-Doubles = npt.NDArray[np.float64]
-_SPLIT = 2.0**27 + 1  # cuts a double into two halves whose products are exact
 _MOST_TIMES = 2**31  # what a limb of 32 bits can be multiplied by
 
 
@@ -80,36 +78,8 @@ def _carried(sums: LimbSums) -> LimbSums:
 def _repeated_numbers(partials: Partials, times: Int64s) -> Partials:
     if partials.operation.laws.idempotent:
         return partials
-    columns: Any = partials.columns
-    match partials.kind:
-        case "count" | "count_rows":
-            made: Any = columns * times
-        case "sum" if isinstance(columns, tuple):
-            made = _scaled(columns[0], columns[1], times)
-        case "moments":
-            made = (columns[0] * times, columns[1], columns[2] * times)
-        case "product":
-            made = np.power(columns, times.astype(np.float64))
-        case "bit_xor":
-            made = np.where(times % 2 == 1, columns, 0)
-        case kind:
-            raise InternalError(f"partials of kind {kind} cannot be repeated")
+    repeat = LOCAL_KINDS[partials.kind].repeated
+    if repeat is None:
+        raise InternalError(f"partials of kind {partials.kind} cannot be repeated")
+    made = repeat(partials.columns, times)
     return Partials(partials.kind, partials.operation, made, partials.present)
-
-
-def _scaled(totals: Doubles, corrections: Doubles, times: Int64s) -> tuple[Doubles, Doubles]:
-    """Multiply compensated sums; what the product rounds off goes into the correction (Dekker)."""
-    factors = times.astype(np.float64)
-    with np.errstate(all="ignore"):
-        products = totals * factors
-        high, other_high = _high_half(totals), _high_half(factors)
-        low, other_low = totals - high, factors - other_high
-        lost = (high * other_high - products) + high * other_low + low * other_high
-        lost += low * other_low
-        lost = np.where(np.isfinite(lost), lost, 0.0)
-        return products, corrections * factors + lost
-
-
-def _high_half(values: Doubles) -> Doubles:
-    cut = values * _SPLIT
-    return cut - (cut - values)

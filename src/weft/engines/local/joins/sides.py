@@ -15,7 +15,7 @@ from weft.aggregates import Partial
 from weft.cost.joins.tuples import SideLoad
 from weft.engines.local.joins.pairs import TooManyRows, expanded, packed, pairs_of_equals
 from weft.engines.local.partials.columns import KernelPartials, concat
-from weft.engines.local.partials.lift import lift
+from weft.engines.local.partials.lift import lift, row_partials
 from weft.engines.local.windows.flow import Flow, merged, slice_batch
 from weft.engines.local.windows.instances import closing_instances
 from weft.engines.local.windows.rolls import coarser
@@ -105,7 +105,7 @@ class SideStore:
         partials: dict[Partial, Held] = {}
         for partial in self.side.partials:
             arguments = tuple(map(events.timed.argument, partial.args))
-            partials[partial] = lift(partial, arguments, times).row_partials(times).take(order)
+            partials[partial] = row_partials(lift(partial, arguments, times), times).take(order)
         self.runs.append(Flow(events.keys[order], times[order], None, partials))
 
     def flow(self) -> Flow | None:

@@ -31,7 +31,7 @@ _HIGH_RANKS = 20  # up to here sums of 2**-rank and beyond it are exact in one d
 def lower(call: AggregateCall, partials: Mapping[Partial, Held], type: pa.DataType) -> Array:
     """Compute the results of one call, of the type the schema promises; NULL type means any."""
     parts = tuple(partials[partial] for partial in call.partials)
-    function = _LOWER.get(call.function, _custom)
+    function = LOWER.get(call.function, _custom)
     if function is _custom:
         return _custom(parts, call.parameters, type, call)
     return typed(function(parts, call.parameters, type), type)
@@ -186,7 +186,7 @@ def _custom(
     return told
 
 
-_LOWER: dict[str, Lower] = {
+LOWER: dict[str, Lower] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,

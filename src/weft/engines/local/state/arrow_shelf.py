@@ -22,6 +22,7 @@ from weft.engines.local.partials.columns import (
     LimbSums,
     ObjectPartials,
 )
+from weft.engines.local.partials.kinds import LOCAL_KINDS
 from weft.engines.local.values.coding import Bits, Coding, Direct, Listed
 from weft.errors import InternalError
 from weft.kernels.partials import Partials, operation_of
@@ -29,6 +30,7 @@ from weft.kernels.partials import Partials, operation_of
 if TYPE_CHECKING:
     from weft.aggregates import Partial
     from weft.engines.local.values.arrow import Array
+    from weft.kernels.partials import KernelKind
 
 Description = dict[str, Any]
 
@@ -120,8 +122,8 @@ class Shelf:
     def _get_kernel(self, name: str, told: Description) -> KernelPartials:
         codings = tuple(self._coding(one) for one in told["codings"])
         fields = tuple(_numbers(self.columns[f"{name}.{at}"]) for at in range(len(codings)))
-        kind = told["kind"]
-        deciding = fields[1] if kind in ("first", "last", "moments") else fields[0]
+        kind: KernelKind = told["kind"]
+        deciding = fields[LOCAL_KINDS[kind].typed_by]
         present = None
         if told["flags"]:
             present = self.columns[f"{name}.present"].to_numpy(zero_copy_only=False)

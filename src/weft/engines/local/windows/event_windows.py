@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from weft.engines.local.partials.lift import lift
+from weft.engines.local.partials.lift import lift, row_partials
 from weft.engines.local.windows.discretizers import Discretizer, SortedEvents, discretizer_of
 from weft.engines.local.windows.event_rows import EventRows, joined, parted
 from weft.engines.local.windows.flow import Flow, combines_of
@@ -94,8 +94,8 @@ class Delimited:
         """Lift a batch; nothing is added yet."""
         timed = events.timed
         partials = {
-            p: lift(p, tuple(map(timed.argument, p.args)), timed.times_us).row_partials(
-                timed.times_us
+            p: row_partials(
+                lift(p, tuple(map(timed.argument, p.args)), timed.times_us), timed.times_us
             )
             for p in self.partials
         }

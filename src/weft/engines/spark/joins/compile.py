@@ -15,10 +15,11 @@ from weft.engines.base import Unsupported
 from weft.engines.joins import variable_types
 from weft.engines.spark.joins.mode import Running
 from weft.engines.spark.joins.row_set import INSTANT, Rows
-from weft.engines.spark.joins.rows import OF_ONE_EVENT, JoinRows
+from weft.engines.spark.joins.rows import JoinRows
 from weft.engines.spark.native.events import check_input
 from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.sql.instants import floor_to
+from weft.engines.spark.sql.kinds import SPARK_KINDS
 from weft.engines.spark.sql.lower import Lowered, lower
 from weft.engines.spark.sql.timestamps import timestamp_of
 from weft.errors import InternalError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
+    from weft.aggregates import Partial
     from weft.query import JoinQuery
 
 
@@ -59,8 +61,13 @@ def unsupported_joins(plan: Plan) -> list[Unsupported]:
         for join in emit.inputs
         if isinstance(join, Join)
         for partial in join.partials
-        if partial.args and partial.kind not in OF_ONE_EVENT
+        if partial.args and not _repeats(partial)
     ]
+
+
+def _repeats(partial: Partial) -> bool:
+    native = SPARK_KINDS.get(partial.kind)
+    return native is not None and native.one_event is not None
 
 
 def compile_joins(

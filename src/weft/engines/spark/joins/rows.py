@@ -17,7 +17,8 @@ from weft.aggregates import Partial
 from weft.engines.spark.joins.row_set import INSTANT, Rows
 from weft.engines.spark.joins.spans import instants_during, next_instant, span_of
 from weft.engines.spark.sql.instants import floor_to
-from weft.engines.spark.sql.partials import PARTIALS, sum_type
+from weft.engines.spark.sql.kinds import SPARK_KINDS
+from weft.engines.spark.sql.partials import sum_type
 from weft.engines.spark.sql.timestamps import micros_of
 from weft.errors import InternalError
 from weft.expression import column
@@ -35,13 +36,6 @@ if TYPE_CHECKING:
 
 SLICE, COUNT = "slice", "n"
 COUNT_ROWS = Partial("count_rows", ())
-# One event as a partial; kinds without an entry have no form that counts several times.
-OF_ONE_EVENT = {
-    "count": "cast({x} IS NOT NULL AS bigint)",
-    **dict.fromkeys(("sum", "min", "max", "bit_and", "bit_or"), "{x}"),
-    **dict.fromkeys(("bool_and", "bool_or"), "cast({x} AS boolean)"),
-}
-_ADDED = ("sum", "count")  # what a row adds as often as it has partners
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ class JoinRows:
         combined = [
             made
             for side, p, name in self._partials(rows.sides)
-            for made in PARTIALS[p.kind].combine(name, (self.argument_type(side, p),)).columns()
+            for made in SPARK_KINDS[p.kind].combine(name, (self.argument_type(side, p),)).columns()
         ]
         count = rows.count or COUNT
         counts = f"coalesce(sum({count}), 0L)" if rows.count else "count(1)"
@@ -288,14 +282,16 @@ class JoinRows:
         argument = f"({partial.args[0]})"
         if partial.kind == "sum" and isinstance(self.argument_type(side, partial), FloatType):
             return f"cast({argument} AS double)"  # counts would be rounded to floats, too
-        return OF_ONE_EVENT[partial.kind].format(x=argument)
+        form = SPARK_KINDS[partial.kind].one_event
+        assert form is not None  # `unsupported_joins` names the others
+        return form.format(x=argument)
 
     def _weighted(
         self, side: int, partial: Partial, weights: Sequence[str], value: str | None = None
     ) -> str:
         """Count a partial as often as its partners have tuples; a minimum stays what it is."""
         own = value or self.partial_name(side, partial)
-        if partial.kind not in _ADDED or not weights:
+        if not SPARK_KINDS[partial.kind].added or not weights:
             return own
         product = " * ".join([f"({own})", *weights])
         type = self.argument_type(side, partial)
@@ -323,7 +319,7 @@ def _lifted(partials: Sequence[Partial], names: Sequence[str]) -> list[Column]:
     return [
         made
         for partial, name in zip(partials, names, strict=True)
-        for made in PARTIALS[partial.kind]
+        for made in SPARK_KINDS[partial.kind]
         .lift(name, tuple(f"a{texts.index(text)}" for text in partial.args), "NULL")
         .columns()
     ]

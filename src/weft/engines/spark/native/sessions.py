@@ -15,6 +15,7 @@ from weft.engines.spark.native.aggregation import LAST, Flow, aggregated
 from weft.engines.spark.native.events import TIME
 from weft.engines.spark.sql.fan_out import START
 from weft.engines.spark.sql.instants import floor_to
+from weft.engines.spark.sql.kinds import is_holistic
 from weft.engines.spark.sql.partials import Aggregation
 from weft.engines.spark.sql.readings import session_column
 from weft.window import SessionWindow
@@ -88,4 +89,4 @@ class SessionFlow(Flow):
 
 def may_be_sliced(branch: Branch) -> bool:
     """Tell whether partials of slices can be combined, without looking at events again."""
-    return not branch.spread and all(p.kind != "values" for p in branch.partials)
+    return not branch.spread and not any(map(is_holistic, branch.partials))

@@ -26,22 +26,20 @@ from weft.engines.spark.native.sessions import (
 )
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.sql.fan_out import NODE, START
+from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
 from weft.engines.spark.sql.lower import rank_of
-from weft.engines.spark.sql.partials import PARTIALS, NativePartial, Ranked
+from weft.engines.spark.sql.partials import NativePartial, Ranked
 from weft.engines.spark.sql.readings import Shape, shapes_of
-from weft.engines.spark.sql.spread_partials import SPREAD
 from weft.plan import Node, Roll, Scan
 from weft.window import SessionWindow, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame
 
     from weft.aggregates import Partial
     from weft.engines.spark.scopes import PlannedScope
-
-_VALUES = "values"
 
 
 class NativeStrategy:
@@ -84,7 +82,7 @@ class _Compilation:
         for emit in self.scope.emits:
             for _, call in emit.outputs:
                 for partial in call.partials:
-                    if partial.kind == _VALUES:
+                    if is_holistic(partial):
                         asked.setdefault(partial, {})[rank_of(call)] = None
         return {partial: tuple(ranks) for partial, ranks in asked.items()}
 
@@ -92,10 +90,10 @@ class _Compilation:
     def _natives(self) -> dict[Partial, NativePartial]:
         made: dict[Partial, NativePartial] = {}
         for partial in self.scope.partials:
-            if partial.kind == _VALUES:
+            if is_holistic(partial):
                 made[partial] = Ranked(self.ranks[partial])
             else:
-                made[partial] = PARTIALS.get(partial.kind) or SPREAD[partial.kind]
+                made[partial] = SPARK_KINDS[partial.kind]
         return made
 
     @cached_property
@@ -149,7 +147,7 @@ class _Compilation:
 
     def _branches(self, rolls: Sequence[Roll]) -> list[Branch]:
         """Split by how partials are aggregated, so that what Spark can hash is not sorted."""
-        holistic = {r.window for r in rolls if _has(r, (_VALUES,))}
+        holistic = {r.window for r in rolls if any(map(is_holistic, r.partials))}
         read = {f for node in self.scope.nodes if isinstance(node, Roll) for f in node.inputs}
         quick: list[Roll] = []
         slow: dict[Window, Roll] = {}
@@ -162,13 +160,10 @@ class _Compilation:
             else:
                 quick.append(roll)
         found = [
-            Branch(tuple(r for r in group if _has(r, kinds)), _partials(group, kinds))
-            for group, kinds in (
-                (quick, tuple(PARTIALS)),
-                (tuple(slow.values()), (*PARTIALS, _VALUES)),
-            )
+            Branch(tuple(r for r in group if any(map(fits, r.partials))), _partials(group, fits))
+            for group, fits in ((quick, _is_plain), (tuple(slow.values()), _is_one_column))
         ]
-        spread = {p: None for r in rolls for p in r.partials if p.kind in SPREAD}
+        spread = {p: None for r in rolls for p in r.partials if is_spread(p)}
         found += [
             Branch(tuple(r for r in rolls if partial in r.partials), (partial,), spread=True)
             for partial in spread
@@ -186,10 +181,13 @@ class _Compilation:
         return rows.groupBy(*by).agg(*picked)
 
 
-def _has(roll: Roll, kinds: Collection[str]) -> bool:
-    return any(p.kind in kinds for p in roll.partials)
+def _is_one_column(partial: Partial) -> bool:
+    return not is_spread(partial)
 
 
-def _partials(rolls: Sequence[Roll], kinds: Collection[str]) -> tuple[Partial, ...]:
-    found = (p for roll in rolls for p in roll.partials if p.kind in kinds)
-    return tuple(dict.fromkeys(found))
+def _is_plain(partial: Partial) -> bool:
+    return not is_spread(partial) and not is_holistic(partial)
+
+
+def _partials(rolls: Sequence[Roll], fits: Callable[[Partial], bool]) -> tuple[Partial, ...]:
+    return tuple(dict.fromkeys(p for roll in rolls for p in roll.partials if fits(p)))

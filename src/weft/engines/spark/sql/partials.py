@@ -6,6 +6,7 @@ Spark hash-aggregates only those and sorts for the others.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,23 @@ class Aggregation:
         ]
 
 
-class NativePartial:
+class NativePartial(ABC):
     """One kind of partial; events are grouped by key and start, nothing else."""
+
+    one_event: str | None = None  # what one value `{x}` is as a partial; None: not in joins
+    added: bool = False  # whether a row of a join adds it as often as it has partners
+
+    @abstractmethod
+    def lift(self, name: str, args: Args, time: str) -> Aggregation:
+        """Fold events into the partial."""
+
+    @abstractmethod
+    def combine(self, name: str, types: Types) -> Aggregation:
+        """Fold partials into one."""
+
+
+class OneAggregate(NativePartial):
+    """A partial that is one aggregate of events, and one of partials."""
 
     def lift(self, name: str, args: Args, time: str) -> Aggregation:
         """Fold events into the partial."""
@@ -51,14 +67,19 @@ class NativePartial:
         """Fold partials into one."""
         return Aggregation({name: self._combined(name, types)})
 
-    def _lifted(self, args: Args, time: str) -> str | Column:
-        raise NotImplementedError
+    @abstractmethod
+    def _lifted(self, args: Args, time: str) -> str | Column: ...
 
-    def _combined(self, partial: str, types: Types) -> str | Column:
-        raise NotImplementedError
+    @abstractmethod
+    def _combined(self, partial: str, types: Types) -> str | Column: ...
 
 
-class _Count(NativePartial):
+class Count(OneAggregate):
+    """The number of rows, or of values that are not NULL."""
+
+    one_event = "cast({x} IS NOT NULL AS bigint)"
+    added = True
+
     def _lifted(self, args: Args, time: str) -> str:
         return f"count({args[0] if args else 1})"
 
@@ -67,7 +88,12 @@ class _Count(NativePartial):
         return f"coalesce(sum({partial}), 0L)"
 
 
-class _Sum(NativePartial):
+class Sum(OneAggregate):
+    """A sum, of the type that Spark gives sums."""
+
+    one_event = "{x}"
+    added = True
+
     def _lifted(self, args: Args, time: str) -> str:
         return f"sum({args[0]})"
 
@@ -78,8 +104,10 @@ class _Sum(NativePartial):
         return f"sum({partial})"
 
 
-class _Same(NativePartial):
+class Same(OneAggregate):
     """A function that combines values as it combines partials; NULL is skipped."""
+
+    one_event: str | None = "{x}"
 
     def __init__(self, function: str) -> None:
         self._function = function
@@ -94,8 +122,10 @@ class _Same(NativePartial):
         return args[0]
 
 
-class _AtTime(_Same):
+class AtTime(Same):
     """`first` and `last`: the value of the least or greatest (time, value)."""
+
+    one_event = None
 
     def _picked(self, args: Args, time: str) -> str:
         (value,) = args
@@ -103,8 +133,10 @@ class _AtTime(_Same):
         return f"CASE WHEN {value} IS NOT NULL THEN {event} END"
 
 
-class _By(_Same):
+class By(Same):
     """`min_by` and `max_by`: the value of the least or greatest (by, time, value)."""
+
+    one_event = None
 
     def _picked(self, args: Args, time: str) -> str:
         value, by = args
@@ -112,12 +144,24 @@ class _By(_Same):
         return f"CASE WHEN {by} IS NOT NULL THEN {event} END"
 
 
-class _Truth(_Same):
+class Parity(Same):
+    """Bits that an odd number of values have; counted twice they are gone, so not in joins."""
+
+    one_event = None
+
+
+class Truth(Same):
+    """A minimum or maximum of booleans."""
+
+    one_event = "cast({x} AS boolean)"
+
     def _picked(self, args: Args, time: str) -> str:
         return f"cast({args[0]} AS boolean)"
 
 
-class _Product(NativePartial):
+class Product(OneAggregate):
+    """A product of doubles."""
+
     def _lifted(self, args: Args, time: str) -> Column:
         return F.product(F.expr(f"cast({args[0]} AS double)"))
 
@@ -125,10 +169,11 @@ class _Product(NativePartial):
         return F.product(F.col(partial))
 
 
-class _Moments(NativePartial):
+class Moments(NativePartial):
     """Count, mean and squared distances from the mean; sums of squares would cancel digits."""
 
     def lift(self, name: str, args: Args, time: str) -> Aggregation:
+        """Fold events by aggregates that Spark hashes."""
         value = f"cast({args[0]} AS double)"
         n, total, variance = f"{name}_n", f"{name}_total", f"{name}_variance"
         return Aggregation(
@@ -165,7 +210,7 @@ class _Moments(NativePartial):
         )
 
 
-class Ranked(NativePartial):
+class Ranked(OneAggregate):
     """Exact percentiles at some ranks, taken from events; there is nothing to combine."""
 
     def __init__(self, ranks: tuple[float, ...]) -> None:
@@ -179,39 +224,19 @@ class Ranked(NativePartial):
         return f"first({partial})"
 
 
-class SpreadPartial(NativePartial):
+class SpreadPartial(OneAggregate):
     """A partial of many entries, kept as one row per entry: (key, entry, start).
 
     As one value per group it would make Spark sort all events; as rows it is hash-aggregated.
     """
 
+    @abstractmethod
     def entry(self, args: Args) -> str:
         """Tell which entry an event belongs to; NULL for an event that does not count."""
-        raise NotImplementedError
 
+    @abstractmethod
     def collapse(self, name: str, entry: str) -> Aggregation:
         """Fold the entries of a key and start into the finished partial."""
-        raise NotImplementedError
-
-
-PARTIALS: Mapping[str, NativePartial] = {
-    "count_rows": _Count(),
-    "count": _Count(),
-    "sum": _Sum(),
-    "min": _Same("min"),
-    "max": _Same("max"),
-    "first": _AtTime("min"),
-    "last": _AtTime("max"),
-    "min_by": _By("min"),
-    "max_by": _By("max"),
-    "bool_and": _Truth("min"),
-    "bool_or": _Truth("max"),
-    "product": _Product(),
-    "bit_and": _Same("bit_and"),
-    "bit_or": _Same("bit_or"),
-    "bit_xor": _Same("bit_xor"),
-    "moments": _Moments(),
-}
 
 
 def sum_type(argument: DecimalType) -> DecimalType:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft.aggregates.sketches import HLL_BITS, HLL_REGISTERS, QUANTILE_RELATIVE_ERROR
 from weft.engines.spark.sql.partials import Aggregation, Args, SpreadPartial, Types
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _GAMMA = (1 + QUANTILE_RELATIVE_ERROR) / (1 - QUANTILE_RELATIVE_ERROR)
 _RANK_BITS = 64 - HLL_BITS
@@ -17,10 +12,11 @@ _ALPHA = 0.7213 / (1 + 1.079 / HLL_REGISTERS)
 _CLASS = 1_000_000
 
 
-class _Distinct(SpreadPartial):
+class Distinct(SpreadPartial):
     """One row per distinct value."""
 
     def entry(self, args: Args) -> str:
+        """Tell which entry an event belongs to."""
         return args[0]
 
     def _lifted(self, args: Args, time: str) -> str:
@@ -30,13 +26,15 @@ class _Distinct(SpreadPartial):
         return "count(1)"
 
     def collapse(self, name: str, entry: str) -> Aggregation:
+        """Fold the entries of a group."""
         return Aggregation({name: f"count({entry})"})
 
 
-class _HyperLogLog(SpreadPartial):
+class HyperLogLog(SpreadPartial):
     """One row per register that is not empty, with its greatest rank."""
 
     def entry(self, args: Args) -> str:
+        """Tell which entry an event belongs to."""
         register = f"shiftrightunsigned(xxhash64({args[0]}), {_RANK_BITS})"
         return f"CASE WHEN {args[0]} IS NOT NULL THEN {register} END"
 
@@ -48,6 +46,7 @@ class _HyperLogLog(SpreadPartial):
         return f"max({partial})"
 
     def collapse(self, name: str, entry: str) -> Aggregation:
+        """Fold the entries of a group."""
         used, weight = f"{name}_used", f"{name}_weight"
         counted = f"CASE WHEN {entry} IS NOT NULL THEN pow(2D, -{name}) END"
         return Aggregation(
@@ -65,10 +64,11 @@ def _estimate(empty: str, weight: str) -> str:
     return f"cast(round(CASE WHEN {small} THEN {linear} ELSE {raw} END) AS bigint)"
 
 
-class _Quantiles(SpreadPartial):
+class Quantiles(SpreadPartial):
     """One row per logarithmic bucket, with the number of its values."""
 
     def entry(self, args: Args) -> str:
+        """Tell which entry an event belongs to."""
         value = f"cast({args[0]} AS double)"
         exponent = f"cast(ceil(ln(abs({value})) / ln({_GAMMA!r}D)) AS int)"
         return (
@@ -85,6 +85,7 @@ class _Quantiles(SpreadPartial):
         return f"sum({partial})"
 
     def collapse(self, name: str, entry: str) -> Aggregation:
+        """Fold the entries of a group."""
         buckets = f"{name}_buckets"
         pair = f"named_struct('bucket', {entry}, 'n', {name})"
         return Aggregation(
@@ -114,10 +115,3 @@ def _bucket_value(bucket: str) -> str:
         f"WHEN {bucket} = {-2 * _CLASS} THEN double('-Infinity') "
         f"ELSE sign({bucket}) * {size} END"
     )
-
-
-SPREAD: Mapping[str, SpreadPartial] = {
-    "distinct": _Distinct(),
-    "hll": _HyperLogLog(),
-    "quantiles": _Quantiles(),
-}

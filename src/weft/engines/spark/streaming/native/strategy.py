@@ -23,7 +23,7 @@ from weft.engines.spark.native.emit import Emission
 from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.levels import Level, Levels
 from weft.engines.spark.sql.fan_out import NODE, START, fan_out
-from weft.engines.spark.sql.partials import PARTIALS
+from weft.engines.spark.sql.kinds import SPARK_KINDS
 from weft.engines.spark.sql.readings import Place, reading_of, shapes_of
 from weft.engines.spark.streaming.native.end_times import END, end_of, start_of
 from weft.engines.spark.streaming.native.events import events_of
@@ -141,7 +141,7 @@ class _Compilation:
     def _from_events(self, level: Level) -> DataFrame:
         events = self.events[0]
         made = {
-            name: PARTIALS[p.kind].lift(name, events.args(p), TIME)
+            name: SPARK_KINDS[p.kind].lift(name, events.args(p), TIME)
             for p, name in self._names.items()
         }
         kept = (*self._keys, TIME, *events.arguments.values())
@@ -150,7 +150,7 @@ class _Compilation:
     def _from_rows(self, rows: DataFrame, level: Level) -> DataFrame:
         types = self.events[0]
         made = {
-            name: PARTIALS[p.kind].combine(name, types.arg_types(p))
+            name: SPARK_KINDS[p.kind].combine(name, types.arg_types(p))
             for p, name in self._names.items()
         }
         return self._aggregated(rows, (*self._keys, *self._names.values()), level, made)

@@ -1,0 +1,48 @@
+"""Each engine has one table of partial kinds, and it is complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weft.aggregates import PARTIAL_KINDS, function_names, monoid_names
+from weft.aggregates.base import is_built_in
+from weft.cost.strategies import SHIPPED_PARTIALS
+from weft.engines.local.partials.kinds import LOCAL_KINDS
+from weft.engines.local.partials.lower import LOWER
+from weft.engines.spark.sql.kinds import SPARK_KINDS
+from weft.engines.spark.sql.partials import Ranked, SpreadPartial
+from weft.kernels.partials import _OPERATIONS, KERNEL_KINDS
+from weft.rewrite.plain_partials import PLAIN_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TABLES = {"local": LOCAL_KINDS, "spark": SPARK_KINDS, "plain SQL": PLAIN_KINDS}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_table_has_a_row_for_each_kind(table: Mapping[str, object]) -> None:
+    assert set(table) == set(PARTIAL_KINDS)
+
+
+def test_the_reference_engine_has_a_monoid_of_each_kind() -> None:
+    assert {name for name in monoid_names() if is_built_in(name)} == set(PARTIAL_KINDS)
+
+
+def test_kernels_have_an_operation_of_each_of_their_kinds() -> None:
+    assert {kind for kind, _ in _OPERATIONS} == set(KERNEL_KINDS) <= set(PARTIAL_KINDS)
+
+
+def test_the_local_engine_lowers_every_function() -> None:
+    assert set(LOWER) == {name for name in function_names() if is_built_in(name)}
+
+
+def test_what_is_priced_as_shipped_is_one_column_that_combines() -> None:
+    plain = {
+        kind
+        for kind, native in SPARK_KINDS.items()
+        if not isinstance(native, SpreadPartial | Ranked)
+    }
+    assert plain == SHIPPED_PARTIALS
