@@ -169,7 +169,7 @@ class RateModel:
             case _:
                 return _EVENTS_PER_UNKNOWN * self._key_event_distance_us
 
-    def reach_us(self, window: Window) -> float:
+    def range_us(self, window: Window) -> float:
         """Mean span of an instance."""
         match window:
             case PeriodicWindow():
@@ -194,8 +194,8 @@ class RateModel:
                 rate = self.slices_per_second(node.edges)
                 return rate * self.keys_in(_SECOND_US / rate)
             case Roll():
-                reach, period = self.reach_us(node.window), self.period_us(node.window)
-                return self.keys_in(reach) * _SECOND_US / period
+                range_us, period = self.range_us(node.window), self.period_us(node.window)
+                return self.keys_in(range_us) * _SECOND_US / period
             case Join():
                 return self.statistics.key_count
             case Emit():
@@ -242,11 +242,11 @@ class RateModel:
     def from_events(self, window: Window, width: int) -> float:
         """Price of a window that folds events, for `width` partials, per second."""
         c = self.coefficients
-        reach, period = self.reach_us(window), self.period_us(window)
-        copies = reach / period
+        range_us, period = self.range_us(window), self.period_us(window)
+        copies = range_us / period
         events = self.events_per_second
         reading = events * (c.scan_event_ns + copies * (c.fold_event_ns + c.lift_ns * width))
-        keys = self.keys_in(reach)
+        keys = self.keys_in(range_us)
         writing = keys * _SECOND_US / period * (c.write_partial_ns + c.shuffle_row_ns)
         return reading + writing + copies * keys * c.state_row_ns + c.operator_ns
 
@@ -283,17 +283,17 @@ class RateModel:
         """Price of combining slices, and of keeping those that are still needed."""
         c, width = self.coefficients, len(node.partials)
         per_row = c.read_partial_ns + c.combine_ns * width
-        reach, period = self.reach_us(node.window), self.period_us(node.window)
+        range_us, period = self.range_us(node.window), self.period_us(node.window)
         if node.technique == PICK or (isinstance(node.feeder, Roll) and node.technique != STAIR):
             return self.rows_per_second(node) * c.read_partial_ns
         if node.technique == STAIR:
             return self._stair(node, per_row)
         arriving = self.rows_per_second(node.feeder)
-        held = max(reach / _SECOND_US * arriving, 1.0)
+        held = max(range_us / _SECOND_US * arriving, 1.0)
         if node.technique == FOLD:
             return held * _SECOND_US / period * per_row + held * c.state_row_ns
         technique = TECHNIQUES[node.technique]
-        keys = max(self.keys_in(reach), 1e-9)
+        keys = max(self.keys_in(range_us), 1e-9)
         slices = max(held / keys, 1.0)
         combines = max(technique.combines_per_slide(slices) - 1, 0.0)
         moving = arriving * (c.read_partial_ns + combines * c.combine_ns * width)
@@ -304,8 +304,8 @@ class RateModel:
     def _stair(self, node: Roll, per_row: float) -> float:
         inner, slices = node.inputs
         assert isinstance(inner, Roll)
-        reach = self.reach_us(node.window)
-        delta_s = (reach - self.reach_us(inner.window)) / _SECOND_US
+        range_us = self.range_us(node.window)
+        delta_s = (range_us - self.range_us(inner.window)) / _SECOND_US
         held = delta_s * self.rows_per_second(slices)
-        reads = (held + self.keys_in(reach)) * _SECOND_US / self.period_us(node.window)
+        reads = (held + self.keys_in(range_us)) * _SECOND_US / self.period_us(node.window)
         return reads * per_row + held * self.coefficients.state_row_ns

@@ -63,18 +63,18 @@ class StreamModel(RateModel):
     def rows_held(self, node: Slice | Roll) -> float:
         """Rows that wait in a state, until the watermark has passed their end."""
         if isinstance(node, Slice):
-            reach_us = _SECOND_US / self.slices_per_second(node.edges)
+            range_us = _SECOND_US / self.slices_per_second(node.edges)
         else:
-            reach_us = self.reach_us(node.window)
-        return self.rows_per_second(node) * (reach_us + delay_us(node)) / _SECOND_US
+            range_us = self.range_us(node.window)
+        return self.rows_per_second(node) * (range_us + delay_us(node)) / _SECOND_US
 
     def from_events(self, window: Window, width: int) -> float:
         """Price of a window that folds events: its instances are updated in each micro-batch."""
         c = self.coefficients
-        copies = self.reach_us(window) / self.period_us(window)
+        copies = self.range_us(window) / self.period_us(window)
         batch_us = min(float(self.micro_batch_us), self.period_us(window))
         updates = copies * self.keys_in(batch_us) * _SECOND_US / batch_us
-        closed = self.keys_in(self.reach_us(window)) * _SECOND_US / self.period_us(window)
+        closed = self.keys_in(self.range_us(window)) * _SECOND_US / self.period_us(window)
         more = max(updates - closed, 0.0) * (c.write_partial_ns + c.shuffle_row_ns)
         return RateModel.from_events(self, window, width) + more
 
@@ -135,6 +135,6 @@ def rows_kept(nodes: tuple[Node, ...], rates: StreamModel) -> float:
     for node in nodes:
         if isinstance(node, Roll):
             for feeder in node.inputs:
-                reach_us = rates.reach_us(node.window) + delay_us(node)
-                reaches[feeder] = max(reaches.get(feeder, 0.0), reach_us)
+                range_us = rates.range_us(node.window) + delay_us(node)
+                reaches[feeder] = max(reaches.get(feeder, 0.0), range_us)
     return sum(rates.rows_per_second(f) * us / _SECOND_US for f, us in reaches.items())

@@ -85,18 +85,18 @@ def peak_resident_bytes() -> int | None:
 
 
 def node_rows(
-    plan: Plan, actual: Mapping[Node, int], spans_us: Mapping[str, int]
+    plan: Plan, actual: Mapping[Node, int], durations_us: Mapping[str, int]
 ) -> tuple[NodeRows, ...]:
     """Put the rows that were counted beside those that the cost model expects of such a span.
 
-    `spans_us` says how long the events of each source last, from the first to the last.
+    `durations_us` says how long the events of each source last, from the first to the last.
     """
     ids, factors = node_ids(plan.nodes), factor_windows(plan.nodes)
     model = RateModel(coefficients_of(plan.engine), plan.statistics)
     found: list[NodeRows] = []
     for node in plan.nodes:
-        span_us = spans_us.get(_source_of(node))
-        expected = None if span_us is None else _expected_rows(model, node, span_us)
+        duration_us = durations_us.get(_source_of(node))
+        expected = None if duration_us is None else _expected_rows(model, node, duration_us)
         what = title(node) + (" (factor window)" if node in factors else "")
         found.append(NodeRows(ids.get(node, "->"), what, expected, actual.get(node)))
     return tuple(found)
@@ -108,7 +108,7 @@ def _source_of(node: Node) -> str:
     return node.source
 
 
-def _expected_rows(model: RateModel, node: Node, span_us: int) -> float:
+def _expected_rows(model: RateModel, node: Node, duration_us: int) -> float:
     """Return how many rows a node puts out for events that last so long.
 
     Slices and instances that began before the first event, or end after the last, have rows too.
@@ -117,9 +117,9 @@ def _expected_rows(model: RateModel, node: Node, span_us: int) -> float:
         node = node.inputs[0]
     match node:
         case Roll(window=window) if isinstance(window, _CLOCKED):
-            reach_us, period_us = model.reach_us(window), model.period_us(window)
+            range_us, period_us = model.range_us(window), model.period_us(window)
         case Slice():
-            reach_us = period_us = _SECOND_US / model.slices_per_second(node.edges)
+            range_us = period_us = _SECOND_US / model.slices_per_second(node.edges)
         case _:
-            return model.rows_per_second(node) * span_us / _SECOND_US
-    return model.keys_in(min(reach_us, span_us)) * (span_us + reach_us) / period_us
+            return model.rows_per_second(node) * duration_us / _SECOND_US
+    return model.keys_in(min(range_us, duration_us)) * (duration_us + range_us) / period_us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.parsing.literals import Extent, bounded, whole
+from weft.parsing.literals import Amount, bounded, whole
 from weft.time import duration_us
 from weft.window import CountingWindow, LandmarkWindow, PeriodicWindow
 
@@ -26,39 +26,39 @@ def stream_window(
     kind: str = node.args["kind"]
     if kind == "UNTIL":
         return LandmarkWindow()
-    span, slide = node.args["range"], node.args.get("slide")
+    written_range, slide = node.args["range"], node.args.get("slide")
     if slide is None:
-        written = script.text[_begin(span) : _end(span)]
+        written = script.text[_begin(written_range) : _end(written_range)]
         raise script.error(
             f"[{kind} {written}] does not say how far the window moves on",
             hint=f"add SLIDE, such as [{kind} {written} SLIDE {written}] for one after another",
             at=node,
         )
     rows = kind == "ROWS"
-    extents = [_rows(script, s) if rows else _span(script, s) for s in (span, slide)]
-    wrong = next((extent.node for extent in extents if extent.value <= 0), node)
+    amounts = [_rows(script, s) if rows else _duration(script, s) for s in (written_range, slide)]
+    wrong = next((amount.node for amount in amounts if amount.value <= 0), node)
     with script.located(wrong):
-        values = (extents[0].value, extents[1].value)
+        values = (amounts[0].value, amounts[1].value)
         return CountingWindow(*values) if rows else PeriodicWindow(*values)
 
 
-def _rows(script: Script, span: exp.Tuple) -> Extent:
-    return whole(script, span.expressions[0])
+def _rows(script: Script, written_range: exp.Tuple) -> Amount:
+    return whole(script, written_range.expressions[0])
 
 
-def _span(script: Script, span: exp.Tuple) -> Extent:
+def _duration(script: Script, written_range: exp.Tuple) -> Amount:
     total = 0
-    for term in span.expressions:
+    for term in written_range.expressions:
         # A term is a number and a unit, or a whole duration as text.
         parts = term.expressions or [term]
         with script.located(parts[-1]):
             total += duration_us(" ".join(part.name for part in parts))
-    return bounded(script, Extent(total, span))
+    return bounded(script, Amount(total, written_range))
 
 
-def _begin(span: exp.Tuple) -> int:
-    return min(int(inner.meta["start"]) for inner in span.walk() if "start" in inner.meta)
+def _begin(written_range: exp.Tuple) -> int:
+    return min(int(inner.meta["start"]) for inner in written_range.walk() if "start" in inner.meta)
 
 
-def _end(span: exp.Tuple) -> int:
-    return 1 + max(int(inner.meta["end"]) for inner in span.walk() if "end" in inner.meta)
+def _end(written_range: exp.Tuple) -> int:
+    return 1 + max(int(inner.meta["end"]) for inner in written_range.walk() if "end" in inner.meta)

@@ -17,14 +17,14 @@ _LONGEST_US = 2**63 - 1
 _UNITS = {"dd": "day", "hh": "hour", "mi": "minute", "n": "minute", "ss": "second", "mcs": "us"}
 
 
-class Extent(NamedTuple):
+class Amount(NamedTuple):
     """How far a window reaches or moves on, and where that is written."""
 
     value: int
     node: exp.Expr
 
 
-def text_duration(script: Script, node: exp.Expr) -> Extent:
+def text_duration(script: Script, node: exp.Expr) -> Amount:
     """Read `'20 minutes'` or `INTERVAL 20 MINUTES` into microseconds."""
     if not node.is_string and not isinstance(node, exp.Interval):
         raise script.error(
@@ -39,28 +39,28 @@ def text_duration(script: Script, node: exp.Expr) -> Extent:
     else:
         text = node.name
     with script.located(node):
-        return bounded(script, Extent(duration_us(text), node))
+        return bounded(script, Amount(duration_us(text), node))
 
 
-def unit_duration(script: Script, unit: exp.Expr, number: exp.Expr) -> Extent:
+def unit_duration(script: Script, unit: exp.Expr, number: exp.Expr) -> Amount:
     """Read a unit and a number, such as `minute, 20`, into microseconds."""
     word = _UNITS.get(unit.name.casefold(), unit.name)
     with script.located(unit):
         unit_us(word)
     literal = numericspelled(script, number)
     with script.located(number):
-        return bounded(script, Extent(duration_us(f"{literal} {word}"), number))
+        return bounded(script, Amount(duration_us(f"{literal} {word}"), number))
 
 
-def bounded(script: Script, extent: Extent) -> Extent:
+def bounded(script: Script, amount: Amount) -> Amount:
     """Refuse a duration that does not fit into 64 bits."""
-    if abs(extent.value) > _LONGEST_US:
+    if abs(amount.value) > _LONGEST_US:
         raise script.error(
             "this is longer than any time weft can hold",
             hint="give a duration below 290,000 years",
-            at=extent.node,
+            at=amount.node,
         )
-    return extent
+    return amount
 
 
 def numericspelled(script: Script, node: exp.Expr) -> str:
@@ -71,10 +71,10 @@ def numericspelled(script: Script, node: exp.Expr) -> str:
     return f"-{literal.name}" if isinstance(node, exp.Neg) else literal.name
 
 
-def whole(script: Script, node: exp.Expr) -> Extent:
+def whole(script: Script, node: exp.Expr) -> Amount:
     """Read a whole number."""
     try:
-        return Extent(int(numericspelled(script, node)), node)
+        return Amount(int(numericspelled(script, node)), node)
     except ValueError:
         hint = "write one, such as 100"
         raise script.error("this is not a whole number", hint=hint, at=node) from None

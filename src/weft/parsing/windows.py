@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from weft.parsing.literals import Extent, number, text_duration, unit_duration, whole, word
+from weft.parsing.literals import Amount, number, text_duration, unit_duration, whole, word
 from weft.parsing.names import WINDOW_FUNCTIONS
 from weft.parsing.scope import Scope, stripped, unknown_function
 from weft.window import (
@@ -142,13 +142,13 @@ class WindowReader:
         kind = call.name.casefold()
         match kind:
             case "window":
-                extents = self._over_time(call, arguments, 3, times)
-                return self._build(_tumbling_or_hopping, extents, call)
+                amounts = self._over_time(call, arguments, 3, times)
+                return self._build(_tumbling_or_hopping, amounts, call)
             case "session_window":
                 return self._build(SessionWindow, self._over_time(call, arguments, 1, times), call)
             case "tumblingwindow":
-                extent, *offset = self._durations(call, arguments, 1, 2)
-                return self._build(PeriodicWindow, [extent, extent, *offset], call)
+                amount, *offset = self._durations(call, arguments, 1, 2)
+                return self._build(PeriodicWindow, [amount, amount, *offset], call)
             case "hoppingwindow":
                 return self._build(PeriodicWindow, self._durations(call, arguments, 2, 3), call)
             case "sessionwindow":
@@ -171,17 +171,17 @@ class WindowReader:
         raise unknown_function(self.scope.script, call, ())
 
     def _build(
-        self, kind: Callable[..., Window], extents: list[Extent], call: exp.Anonymous
+        self, kind: Callable[..., Window], amounts: list[Amount], call: exp.Anonymous
     ) -> Window:
         """Build the window; an error points at the first range or slide that is not positive."""
-        reach = extents[:2]
-        wrong = next((extent.node for extent in reach if extent.value <= 0), call)
+        positive = amounts[:2]
+        wrong = next((amount.node for amount in positive if amount.value <= 0), call)
         with self.scope.script.located(wrong):
-            return kind(*(extent.value for extent in extents))
+            return kind(*(amount.value for amount in amounts))
 
     def _over_time(
         self, call: exp.Anonymous, arguments: list[exp.Expr], most: int, times: list[exp.Column]
-    ) -> list[Extent]:
+    ) -> list[Amount]:
         """Read the arguments of Spark's functions: a time column, then durations as text."""
         self._check_arity(call, arguments, 2, 1 + most)
         time, *durations = arguments
@@ -196,7 +196,7 @@ class WindowReader:
 
     def _durations(
         self, call: exp.Anonymous, arguments: list[exp.Expr], least: int, most: int
-    ) -> list[Extent]:
+    ) -> list[Amount]:
         """Read `minute, 60, 5`, or `Duration(minute, 60), Hop(minute, 5)`, or `'1 hour', '5m'`."""
         if arguments and isinstance(arguments[0], exp.Column):
             self._check_arity(call, arguments, least + 1, most + 1)
@@ -205,22 +205,22 @@ class WindowReader:
         self._check_arity(call, arguments, least, most)
         return [self._duration(argument) for argument in arguments]
 
-    def _duration(self, node: exp.Expr) -> Extent:
+    def _duration(self, node: exp.Expr) -> Amount:
         if isinstance(node, exp.Anonymous) and node.name.casefold() in _WRAPPERS:
             parts = [stripped(part) for part in node.expressions]
             self._check_arity(node, parts, 2, 2)
             return unit_duration(self.scope.script, parts[0], parts[1])
         return text_duration(self.scope.script, node)
 
-    def _gap(self, call: exp.Anonymous, arguments: list[exp.Expr]) -> list[Extent]:
-        extents = self._durations(call, arguments, 1, 2)
-        if len(extents) > 1:
+    def _gap(self, call: exp.Anonymous, arguments: list[exp.Expr]) -> list[Amount]:
+        amounts = self._durations(call, arguments, 1, 2)
+        if len(amounts) > 1:
             raise self._error(
                 "a session has no greatest duration",
                 "give the gap alone, such as SessionWindow(minute, 5)",
-                extents[1].node,
+                amounts[1].node,
             )
-        return extents
+        return amounts
 
     def _calendar(self, call: exp.Anonymous, arguments: list[exp.Expr]) -> CalendarWindow:
         script = self.scope.script
@@ -239,13 +239,13 @@ class WindowReader:
 
     def _measured(self, call: exp.Anonymous, arguments: list[exp.Expr]) -> MeasuredWindow:
         self._check_arity(call, arguments, 3, 3)
-        column, *extents = arguments
+        column, *amounts = arguments
         if not isinstance(column, exp.Column):
             raise self._error("a window is measured over a column", "name a column", column)
         text = self.scope.scalar(column, "window")
-        reach, slide = (number(self.scope.script, extent) for extent in extents)
-        with self.scope.script.located(extents[0] if reach <= 0 else extents[1]):
-            return MeasuredWindow(text, reach, slide)
+        range, slide = (number(self.scope.script, amount) for amount in amounts)
+        with self.scope.script.located(amounts[0] if range <= 0 else amounts[1]):
+            return MeasuredWindow(text, range, slide)
 
     def _check_arity(
         self, call: exp.Anonymous, arguments: list[exp.Expr], least: int, most: int

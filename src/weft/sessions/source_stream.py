@@ -17,7 +17,7 @@ from weft.engines.local.values.frame import plain
 from weft.engines.local.windows.events import read_scan, read_times
 from weft.engines.schema import result_schema
 from weft.errors import DataError
-from weft.kernels.grouping.dense import extent
+from weft.kernels.grouping.dense import bounds_of
 from weft.query import Query, Workload
 from weft.sessions.archive import StreamState
 
@@ -68,7 +68,7 @@ class SourceStream:
                 for operator in operators:
                     operator.process(timed)
                 if scan.where is None and scan.time is not None and timed.times_us.size:
-                    latest[scan.time] = timed.extent_us[1]
+                    latest[scan.time] = timed.bounds_us[1]
             return self._advance(self._latest(table, latest))
 
     @contextmanager
@@ -102,7 +102,7 @@ class SourceStream:
             times, valid = read_times(plain(table.column(name)), name)
             known = times if valid is None else times[valid]
             if known.size:
-                latest[name] = extent(known)[1]
+                latest[name] = bounds_of(known)[1]
         before = self.latest_us
         self.latest_us = before | {n: max(us, before.get(n, us)) for n, us in latest.items()}
         return min(latest.values()) - self.delay_us if latest else None

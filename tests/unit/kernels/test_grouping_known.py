@@ -27,9 +27,9 @@ def folded(times, keys, values, kind):
     column = Column.of(values)
     operation = operation_of(kind, values.dtype.name)
     known = KnownKeys(keys, LEAST, TABLE, 3)
-    extent_us = (int(times.min()), int(times.max()))
+    bounds_us = (int(times.min()), int(times.max()))
     with np.errstate(over="ignore"):  # distances of keys wrap around, also where not compiled
-        return fold_known(known, times, extent_us, SLICES, column, operation)
+        return fold_known(known, times, bounds_us, SLICES, column, operation)
 
 
 @settings(deadline=None, max_examples=60)

@@ -15,7 +15,7 @@ from weft.engines.local.windows.events import read_scan
 from weft.engines.measures import Measures, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
 from weft.errors import InternalError
-from weft.kernels.grouping.dense import extent
+from weft.kernels.grouping.dense import bounds_of
 from weft.plan import Emit, Join, Node, Plan, Scan
 from weft.plan.nodes import topological
 
@@ -92,7 +92,7 @@ class BatchRun:
 
     def _note_span(self, source: str, timed: Timed) -> None:
         if timed.times_us.size:
-            first, last = extent(timed.times_us)
+            first, last = bounds_of(timed.times_us)
             self.spans_us[source] = max(self.spans_us.get(source, 0), last - first)
 
     def measures(self, seconds: float) -> Measures:

@@ -30,8 +30,9 @@ from weft.plan import Roll
 from weft.window import CalendarWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from weft.aggregates import Partial
     from weft.engines.local.output.closed import Closed
     from weft.engines.local.values.calendar import CalendarTable
     from weft.kernels.partials import Bools
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from weft.query import Keys
     from weft.window import Window
 
+MOST_RUNS = 16  # runs of slices made elsewhere that wait before they are merged into one
 MOST_IN_ONE_PASS = THREADS * ROWS_PER_THREAD  # events; more are worth several threads
 
 
@@ -174,6 +176,27 @@ class ScopeOperator:
             self.events += timed.times_us.size
         self.late += dropped
 
+    @property
+    def sliced(self) -> tuple[tuple[Partial, ...], ...]:
+        """The partials of each set of slices that is kept, in the order of their numbers."""
+        return tuple(tuple(base.partials) for base in self.plan.bases.values())
+
+    def slices(self) -> Iterator[tuple[int, Flow]]:
+        """Yield the slices that are held, with the number of their set."""
+        for number, node in enumerate(self.plan.bases):
+            for flow in self.runs.get(node, ()):
+                yield number, flow
+
+    def add_slices(self, number: int, slices: Flow) -> None:
+        """Add slices that were made elsewhere to a set; keys are this operator's codes."""
+        node = list(self.plan.bases)[number]
+        runs = self.runs.setdefault(node, [])
+        runs.append(slices)
+        if self.journal is not None:
+            self.journal.touch(node, slices.starts_us)
+        if len(runs) >= MOST_RUNS:
+            self.runs[node] = [merged(runs)]
+
     def _sliced_known(self, timed: Timed) -> dict[Node, Flow] | None:
         """Slice a batch in one pass over the events, if all of its keys came before."""
         if self.delimited or timed.times_us.size > MOST_IN_ONE_PASS:
@@ -202,7 +225,7 @@ class ScopeOperator:
     def _late(self, timed: Timed) -> Bools | None:
         """Tell which events come too late; None when none does."""
         watermark, times = self.watermark_us, timed.times_us
-        if watermark is None or not times.size or timed.extent_us[0] >= watermark:
+        if watermark is None or not times.size or timed.bounds_us[0] >= watermark:
             return None
         late = times < watermark
         if not self.delimited:

@@ -50,7 +50,7 @@ def measured(
     steps = Steps(0, 0)
     for scope, strategy in strategies.items():
         steps += steps_of(explained(results[scope.queries[0]]))
-        events, span_us = _extent(scope, sources[scope.scan.source])
+        events, span_us = _bounds(scope, sources[scope.scan.source])
         actual[scope.scan] = events
         spans_us[scope.scan.source] = max(spans_us.get(scope.scan.source, 0), span_us)
         if isinstance(strategy, NativeStrategy):
@@ -78,7 +78,7 @@ def _rows_of(emit: Emit, table: pa.Table) -> int:
     return table.filter(own).num_rows
 
 
-def _extent(scope: PlannedScope, source: DataFrame) -> tuple[int, int]:
+def _bounds(scope: PlannedScope, source: DataFrame) -> tuple[int, int]:
     """Count the events of a scope, and measure how long they last."""
     frame = Events.of(scope, source).frame
     ((events, first, last),) = frame.agg(F.count(F.lit(1)), F.min(TIME), F.max(TIME)).collect()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from weft.errors import DataError, InternalError
 from weft.kernels.grouping.accumulate import Groups, combine_rows, count_rows, extend_rows
-from weft.kernels.grouping.dense import Box, extent, groups_of_ordinals, groups_of_times
+from weft.kernels.grouping.dense import Box, bounds_of, groups_of_ordinals, groups_of_times
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.hashed import groups_of_pairs
 from weft.kernels.parallel import read_only
@@ -91,7 +91,7 @@ class Request:
             raise InternalError(f"{self.kind} carries int64 without NULLs")
 
 
-class Extents(NamedTuple):
+class Bounds(NamedTuple):
     """Bounds that hold all keys, and all times, of a batch: least and greatest."""
 
     keys: tuple[int, int]
@@ -136,12 +136,12 @@ def slice_events(
     requests: Sequence[Request],
     *,
     times_valid: Bools | None = None,
-    extents: Extents | None = None,
+    bounds: Bounds | None = None,
     threads: int = 1,
 ) -> SlicedBatch:
     """Aggregate events into one partial per (key, slice), for all requests together.
 
-    Who knows the `extents` of keys and times already saves two passes over them.
+    Who knows the `bounds` of keys and times already saves two passes over them.
 
     >>> times, keys = np.array([0, 4, 5, 9]), np.array([1, 0, 1, 1], np.int32)
     >>> values = Column.of(np.array([3.0, 8.0, 2.0, 7.0]), [True, True, False, True])
@@ -161,7 +161,7 @@ def slice_events(
         times_us, keys = times_us[kept], keys[kept]
         requests = [_kept(request, kept) for request in requests]
     times_us = read_only(times_us)
-    grouping = _group_events(times_us, keys, slices, extents, threads)
+    grouping = _group_events(times_us, keys, slices, bounds, threads)
     partials = tuple(_aggregate(request, grouping, times_us) for request in requests)
     return SlicedBatch(grouping.keys, grouping.ordinals, partials, dropped)
 
@@ -202,13 +202,13 @@ def _group_events(
     times: Int64s,
     keys: npt.NDArray[np.integer],
     slices: Slices,
-    extents: Extents | None,
+    bounds: Bounds | None,
     threads: int,
 ) -> Grouping:
     if times.size == 0 or not isinstance(slices, PeriodTable) or slices.width_us is None:
         return _group_pairs(keys, slices.slice_of(times), threads)
     width, edge = slices.width_us, int(slices.edges_us[0])
-    known = extents or Extents(extent(keys), extent(times))
+    known = bounds or Bounds(bounds_of(keys), bounds_of(times))
     first, last = ((time - edge) // width for time in known.times)
     box = Box.around(known.keys, (first, last))
     if not box.affordable(keys.size):
@@ -219,7 +219,7 @@ def _group_events(
 
 def _group_pairs(keys: npt.NDArray[np.integer], ordinals: Int64s, threads: int) -> Grouping:
     if keys.size:
-        box = Box.around(extent(keys), extent(ordinals))
+        box = Box.around(bounds_of(keys), bounds_of(ordinals))
         if box.affordable(keys.size):
             return _grouping_in(box, *groups_of_ordinals(keys, ordinals, box, threads), threads)
     groups, group_keys, group_ordinals = groups_of_pairs(keys, ordinals)
@@ -239,7 +239,7 @@ def _sorted_pairs(keys: Int64s, ordinals: Int64s) -> npt.NDArray[np.intp]:
     """Order by (key, slice); as one integer, which sorts several times faster, if it fits."""
     if keys.size == 0:
         return np.empty(0, np.intp)
-    box = Box.around(extent(keys), extent(ordinals))
+    box = Box.around(bounds_of(keys), bounds_of(ordinals))
     if box.size >= 2**63:
         return np.lexsort((ordinals, keys))
     return np.argsort((keys - box.first_key) * box.slices + (ordinals - box.first_slice))

@@ -21,17 +21,17 @@ DENSE_ALWAYS = 1 << 16  # accumulators that are cheap to clear and scan, however
 DENSE_PER_ROW = 4  # beyond, as many per row as still beat hashing it
 
 
-def extent(values: npt.NDArray[np.integer]) -> tuple[int, int]:
+def bounds_of(values: npt.NDArray[np.integer]) -> tuple[int, int]:
     """Return the least and the greatest of the values, of which there must be some, in one pass.
 
-    >>> extent(np.array([3, 1, 2]))
+    >>> bounds_of(np.array([3, 1, 2]))
     (1, 3)
     """
-    return _extent(read_only(values))
+    return _least_and_greatest(read_only(values))
 
 
 @unlocked
-def _extent(values: npt.NDArray[np.integer]) -> tuple[int, int]:
+def _least_and_greatest(values: npt.NDArray[np.integer]) -> tuple[int, int]:
     least, greatest = values[0], values[0]
     for i in range(values.size):
         least, greatest = min(least, values[i]), max(greatest, values[i])

@@ -44,14 +44,14 @@ class Folded(NamedTuple):
 def fold_known(
     keys: KnownKeys,
     times_us: Int64s,
-    extent_us: tuple[int, int],
+    bounds_us: tuple[int, int],
     slices: PeriodTable,
     column: Column,
     operation: Operation,
 ) -> Folded | None:
     """Aggregate a column without NULLs into slices of one width; None if a key has no code.
 
-    The operation has one field and can tell what beats what. `extent_us` holds all times.
+    The operation has one field and can tell what beats what. `bounds_us` holds all times.
 
     >>> from weft.kernels.grouping.edges import PeriodTable
     >>> from weft.kernels.grouping.batches import Column
@@ -64,7 +64,7 @@ def fold_known(
     True
     """
     width, edge = slices.period_us, int(slices.edges_us[0])
-    first, last = ((time - edge) // width for time in extent_us)
+    first, last = ((time - edge) // width for time in bounds_us)
     box = Box(0, first, keys.codes + 1, last - first + 1)  # keys without a code are the last one
     if not box.affordable(times_us.size):
         return None

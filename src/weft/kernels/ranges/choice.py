@@ -75,7 +75,7 @@ def aggregate_ranges(values: Any, starts: Int64s, ends: Int64s, operation: Opera
 
 
 class Survey(NamedTuple):
-    """What the choice depends on: the extent of all ranges, and whether they only move on."""
+    """What the choice depends on: the bounds_of of all ranges, and whether they only move on."""
 
     first: int
     last: int

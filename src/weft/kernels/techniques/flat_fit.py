@@ -25,7 +25,7 @@ FRONT, END = 0, 1  # in `at`, absolute positions
 class State(NamedTuple):
     """The arrays of the windows of all keys; the first axis is the key."""
 
-    reach: Columns  # [key, slot]; the combine of position p up to `beyond[p]`
+    jumps: Columns  # [key, slot]; the combine of position p up to `beyond[p]`
     beyond: npt.NDArray[np.int64]  # [key, slot]
     path: npt.NDArray[np.int64]  # [key, slot]; a stack, empty between two calls
     at: npt.NDArray[np.int64]  # [key, 2]
@@ -44,7 +44,7 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 def capacity(state: State) -> int:
     """Count the partials that fit for each key."""
-    return mask(state.reach) + 1
+    return mask(state.jumps) + 1
 
 
 @kernel
@@ -57,8 +57,8 @@ def size(state: State, key: int) -> int:
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
     """Add the newest partial."""
     position = state.at[key, END]
-    put(state.reach, key, position & mask(state.reach), value)
-    put(state.beyond, key, position & mask(state.reach), position + 1)
+    put(state.jumps, key, position & mask(state.jumps), value)
+    put(state.beyond, key, position & mask(state.jumps), position + 1)
     state.at[key, END] = position + 1
 
 
@@ -77,7 +77,7 @@ def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
 @kernel
 def query_last(op: Any, state: State, key: int, count: int) -> Partial:
     """Combine the newest `count` partials, or all when there are fewer."""
-    reach, beyond, path, slots = state.reach, state.beyond, state.path, mask(state.reach)
+    jumps, beyond, path, slots = state.jumps, state.beyond, state.path, mask(state.jumps)
     end = state.at[key, END]
     position = max(end - count, state.at[key, FRONT])
     if position == end:
@@ -89,12 +89,12 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
         path[key, depth] = position & slots
         depth += 1
         position = beyond[key, position & slots]
-    answer = get(reach, key, position & slots)
+    answer = get(jumps, key, position & slots)
     while depth > 0:
         depth -= 1
         slot = path[key, depth]
-        answer = op.combine(get(reach, key, slot), answer)
-        put(reach, key, slot, answer)
+        answer = op.combine(get(jumps, key, slot), answer)
+        put(jumps, key, slot, answer)
         beyond[key, slot] = end
     return answer
 

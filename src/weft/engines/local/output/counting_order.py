@@ -37,7 +37,7 @@ class Counted(NamedTuple):
 
     first_end_us: int
     grain_us: int  # of which all distances between ends are multiples
-    length_us: int
+    range_us: int
     rows: Int64s  # by the distance from the first end, in grains
 
 
@@ -111,7 +111,7 @@ def placed(closed: Sequence[Closed], ranks: Int64s) -> Placement | None:
             for one, steps in zip(instances, held, strict=True)
         ]
     )
-    lengths = np.array([one.length_us for one in instances])
+    lengths = np.array([one.range_us for one in instances])
     counts = np.concatenate([one.rows[steps] for one, steps in zip(instances, held, strict=True)])
     own = np.repeat(np.arange(len(closed)), [steps.size for steps in held])
     order = np.lexsort((windows[own], ends_us))

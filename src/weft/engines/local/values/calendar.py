@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.kernels.grouping.dense import extent
+from weft.kernels.grouping.dense import bounds_of
 from weft.time import DAY
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class CalendarTable:
 
 def _spans(times: Int64s) -> list[tuple[int, int]]:
     """Cover the times by few spans: one if they lie close together, else one per day with any."""
-    least, greatest = extent(times)
+    least, greatest = bounds_of(times)
     if greatest - least <= _DENSE_DAYS * DAY:
         return [(least, greatest)]
     ordered = np.sort(times)

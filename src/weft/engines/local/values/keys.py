@@ -18,7 +18,7 @@ from weft.engines.local.values.coding import canonical_floats, sortable
 from weft.engines.local.values.shallow_copy import copied
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of
-from weft.kernels.grouping.dense import extent
+from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.grouping.known_keys import KnownKeys
 from weft.kernels.parallel import unlocked
 
@@ -124,7 +124,7 @@ class ColumnCodes:
         # From the second batch on there is seldom anything new.
         if self._near is not None and _look_up_known(values, *self._near, out):
             return out
-        least, greatest = extent(values)
+        least, greatest = bounds_of(values)
         if greatest - least >= _NEAR:
             return None
         used = np.zeros(greatest - least + 1, np.bool_)

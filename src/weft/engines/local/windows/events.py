@@ -14,7 +14,7 @@ from weft.engines.schema import time_type
 from weft.errors import DataError, InternalError
 from weft.expression import columns_of
 from weft.kernels.arrow_columns import times_of
-from weft.kernels.grouping.dense import extent
+from weft.kernels.grouping.dense import bounds_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,14 +37,14 @@ class Timed:
     times_us: Int64s
     timeless: int
     _values: dict[str, Array] = field(default_factory=dict)
-    _extents: list[tuple[int, int]] = field(default_factory=list)
+    _bounds: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def extent_us(self) -> tuple[int, int]:
+    def bounds_us(self) -> tuple[int, int]:
         """The earliest and the latest time, of which there must be some; looked for once."""
-        if not self._extents:
-            self._extents.append(extent(self.times_us))
-        return self._extents[0]
+        if not self._bounds:
+            self._bounds.append(bounds_of(self.times_us))
+        return self._bounds[0]
 
     def argument(self, text: str) -> Array:
         """Evaluate an expression once, however many partials take it."""
@@ -65,7 +65,7 @@ class Events:
 
     timed: Timed
     keys: Codes
-    key_extent: tuple[int, int] | None = None  # bounds of the codes, where they are known
+    key_bounds: tuple[int, int] | None = None  # bounds of the codes, where they are known
 
     @property
     def times_us(self) -> Int64s:
@@ -80,7 +80,7 @@ class Events:
         return (
             self
             if kept.all()
-            else Events(self.timed.filter(kept), self.keys[kept], self.key_extent)
+            else Events(self.timed.filter(kept), self.keys[kept], self.key_bounds)
         )
 
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from weft.engines.local.partials.bags import Bags
 from weft.engines.local.partials.columns import Held, concat
 from weft.engines.local.partials.lift import lift
-from weft.kernels.grouping.batches import Extents, Request, slice_events
-from weft.kernels.grouping.dense import extent
+from weft.kernels.grouping.batches import Bounds, Request, slice_events
+from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.known_keys import fold_known
 from weft.kernels.parallel import unlocked
@@ -143,12 +143,12 @@ def slice_batch(events: Events, slices: Slices, partials: Sequence[Partial], thr
     requests = [request for one in lifted.values() for request in one.requests]
     times, keys = events.times_us, events.keys
     asked = requests or [Request("count_rows")]
-    extents = (
+    bounds = (
         None
         if not len(events)
-        else Extents(events.key_extent or extent(keys), events.timed.extent_us)
+        else Bounds(events.key_bounds or bounds_of(keys), events.timed.bounds_us)
     )
-    batch = slice_events(times, keys, slices, asked, extents=extents, threads=threads)
+    batch = slice_events(times, keys, slices, asked, bounds=bounds, threads=threads)
     found: dict[Partial, Held] = {}
     at = 0
     by_rows = {p: one.rows for p, one in lifted.items() if one.rows is not None}
@@ -185,7 +185,7 @@ def slice_known(
         if column is None or column.valid is not None:
             return None
         operation = operation_of(request.kind, _NAMES[column.values.dtype.kind])
-        rows = fold_known(keys, timed.times_us, timed.extent_us, slices, column, operation)
+        rows = fold_known(keys, timed.times_us, timed.bounds_us, slices, column, operation)
         if rows is None:
             return None
         found[partial] = lifted.finish((Partials(request.kind, operation, rows.totals),))

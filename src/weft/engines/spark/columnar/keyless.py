@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.engines.local.state.chunks import flow_chunk, read_flow
-from weft.engines.local.windows.flow import merged
 from weft.engines.local.windows.timed_plan import is_timed
 from weft.engines.spark.columnar.arrow_batches import chunks_of, in_batches
 from weft.engines.spark.columnar.hosted_operator import HostedScope
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 _BASE, _SLICES = "base", "slices"
 _FIELDS: list[pa.Field[Any]] = [pa.field(_BASE, pa.int32()), pa.field(_SLICES, pa.binary())]
 _SCHEMA = pa.schema(_FIELDS)
-# Runs of slices that wait before they are merged into one.
-_MOST_RUNS = 16
 
 
 def can_gather(scope: PlannedScope) -> bool:
@@ -57,8 +54,7 @@ class Gatherer:
             scope = scope or HostedScope.load(self.described)
             host = scope.open()
             host.process(chunk)
-            runs = [host.operator.runs.get(node, []) for node in host.operator.plan.bases]
-            found = [(base, flow) for base, flows in enumerate(runs) for flow in flows]
+            found = host.operator.slices()
             rows = [{_BASE: base, _SLICES: flow_chunk(flow)} for base, flow in found]
             yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
 
@@ -73,12 +69,8 @@ class Merger:
         """Put all slices into one operator's state, then close everything."""
         host = HostedScope.load(self.described).open()
         operator = host.operator
-        bases = list(operator.plan.bases.items())
+        partials = operator.sliced
         for batch in batches:
             for at, blob in zip(*(batch.column(n).to_pylist() for n in _SCHEMA.names), strict=True):
-                node, base = bases[at]
-                runs = operator.runs.setdefault(node, [])
-                runs.append(read_flow(blob, tuple(base.partials)))
-                if len(runs) >= _MOST_RUNS:
-                    operator.runs[node] = [merged(runs)]
+                operator.add_slices(at, read_flow(blob, partials[at]))
         yield from in_batches(host.advance(None))

@@ -63,14 +63,13 @@ def _begins_only(base: Slice) -> bool:
 def add_slices(host: Host, rows: pa.Table) -> int:
     """Add a chunk of slices to an operator, and return the time they reach."""
     operator = host.operator
-    ((node, base),) = operator.plan.bases.items()
+    (asked,) = operator.sliced
     columns = {name: plain(rows.column(name)) for name in rows.column_names}
     keys = operator.codes.encode([columns[name] for name, _ in operator.keys], rows.num_rows)
     starts_us = columns[START].to_numpy()
     partials = {
-        partial: from_spark(partial, columns[f"p{i}"], starts_us)
-        for i, partial in enumerate(base.partials)
+        partial: from_spark(partial, columns[f"p{i}"], starts_us) for i, partial in enumerate(asked)
     }
     flow = Flow(keys, starts_us, None, partials).take(np.lexsort((starts_us, keys)))
-    operator.runs.setdefault(node, []).append(flow)
+    operator.add_slices(0, flow)
     return int(starts_us[-1])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from weft.aggregates import AggregateCall, Partial
     from weft.engines.spark.native.events import Events
 
-_LABEL, _SPAN = "label", "span"
-_LINE = f"struct<{_LABEL}: string, {_SPAN}: bigint>"
+_LABEL, _RANGE = "label", "range"
+_LINE = f"struct<{_LABEL}: string, {_RANGE}: bigint>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Emission:
             for shape in shapes_of(roll.window):
                 number = self.windows[shape]
                 shapes[number] = shape
-                lines.setdefault(number, []).append({_LABEL: emit.label, _SPAN: _span(shape)})
+                lines.setdefault(number, []).append({_LABEL: emit.label, _RANGE: _range(shape)})
         (number, own), *others = lines.items()
         if not others and len(own) == 1:
             return self._of_one_window(emits[0], number, shapes)
@@ -57,11 +57,11 @@ class Emission:
         known = f"from_json({literal(json.dumps(table))}, 'array<array<{_LINE}>>')"
         # Rows of windows that the query does not have meet an empty list, or none, and go.
         labelled = self.rows.selectExpr("*", f"inline(get({known}, {NODE} - {first}))")
-        return labelled.selectExpr(*self._columns(emits[0], _LABEL, _end(shapes, _SPAN)))
+        return labelled.selectExpr(*self._columns(emits[0], _LABEL, _end(shapes, _RANGE)))
 
     def _of_one_window(self, emit: Emit, number: int, shapes: Mapping[int, Shape]) -> DataFrame:
         """Return the rows of one window: no table of windows, which every row would look up."""
-        end = _end(shapes, f"{_span(shapes[number])}L")
+        end = _end(shapes, f"{_range(shapes[number])}L")
         own = self.rows.where(f"{NODE} = {number}")
         return own.selectExpr(*self._columns(emit, literal(emit.label), end))
 
@@ -81,7 +81,7 @@ class Emission:
         return lower(Lowered(names, call, argument, self.ranks.get(call.partials[0], ())))
 
 
-def _span(shape: Shape) -> int:
+def _range(shape: Shape) -> int:
     match shape:
         case PeriodicWindow():
             return shape.range_us
@@ -91,12 +91,12 @@ def _span(shape: Shape) -> int:
             return 0  # as long as the calendar says
 
 
-def _end(shapes: Mapping[int, Shape], span: str) -> str:
+def _end(shapes: Mapping[int, Shape], range_us: str) -> str:
     cases = []
     for number, shape in shapes.items():
         if isinstance(shape, SessionWindow):
-            cases.append(f"WHEN {NODE} = {number} THEN {LAST} + {span}")
+            cases.append(f"WHEN {NODE} = {number} THEN {LAST} + {range_us}")
         elif isinstance(shape, CalendarWindow):
             cases.append(f"WHEN {NODE} = {number} THEN {calendar_end(shape, START)}")
-    regular = f"{START} + {span}"
+    regular = f"{START} + {range_us}"
     return f"CASE {' '.join(cases)} ELSE {regular} END" if cases else regular

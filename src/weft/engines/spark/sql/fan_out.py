@@ -1,9 +1,9 @@
 """Fan-out as data: one constant table says which instances a row belongs to.
 
 A row of a feeder begins at `start`. A *reading* tells where instances of a window that hold the
-row begin: with x = start - shift, at the positions `offset + m*slide` from x - reach to x, or at
-every `stride`-th of them from the newest on. One expression serves every window, however many there
-are: the plan does not grow with them.
+row begin: with x = start - shift, at the positions `offset + m*slide` from x - look_back to x, or
+at every `stride`-th of them from the newest on. One expression serves every window, however many
+there are: the plan does not grow with them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Reading:
 
     node: int  # whom the instances belong to
     shift: int = 0  # distance of the newest instance's position from the row's start
-    reach: int = 0  # how far before that position an instance may begin
+    look_back: int = 0  # how far before that position an instance may begin
     slide: int = 1
     offset: int = 0
     stride: int = 1  # of so many positions, one may hold the row
@@ -54,12 +54,12 @@ class Reading:
     @property
     def most(self) -> int:
         """The largest number of instances a row belongs to."""
-        return self.reach // self.step + 1
+        return self.look_back // self.step + 1
 
     @property
     def has_gaps(self) -> bool:
         """True when some rows belong to no instance."""
-        return self.reach < self.slide - 1
+        return self.look_back < self.slide - 1
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class FanOut:
 
     What no reading needs, no row computes.
 
-    >>> tumbling = FanOut({0: [Reading(1, reach=9, slide=10), Reading(2, reach=14, slide=15)]})
+    >>> readings = [Reading(1, look_back=9, slide=10), Reading(2, look_back=14, slide=15)]
+    >>> tumbling = FanOut({0: readings})
     >>> tumbling.lines, tumbling.condition, tumbling.starts, tumbling.start
     ({0: [(1, 10), (2, 15)]}, None, None, '(start - pmod(start, slide))')
     """
@@ -97,7 +98,7 @@ class FanOut:
             "slide": any(r.slide > 1 for r in self.listed) or self.overlap,
             "stride": any(r.stride > 1 for r in self.listed),
             "every": any(r.every > 1 for r in self.listed),
-            "reach": self._gaps or self.overlap,
+            "look_back": self._gaps or self.overlap,
         }
         return tuple(name for name, is_needed in needed.items() if is_needed)
 
@@ -130,7 +131,7 @@ class FanOut:
     @cached_property
     def condition(self) -> str | None:
         """What a row must fulfil to be in any instance; None if all are."""
-        return f"{self._behind} <= {self._value('reach')}" if self._gaps else None
+        return f"{self._behind} <= {self._value('look_back')}" if self._gaps else None
 
     @cached_property
     def _newest(self) -> str:
@@ -141,7 +142,7 @@ class FanOut:
         """The array of all starts, where a row may belong to several instances of one window."""
         if not self.overlap:
             return None
-        older = f"({self._value('reach')} - {self._behind}) div {self._step} * {self._step}"
+        older = f"({self._value('look_back')} - {self._behind}) div {self._step} * {self._step}"
         return f"sequence({self._newest} - {older}, {self._newest}, {self._step})"
 
     @cached_property

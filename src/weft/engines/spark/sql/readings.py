@@ -54,12 +54,12 @@ def reading_of(place: Place, number: int, feeder: Node, source: Shape | None) ->
     >>> scan, hop, long = Scan("t", "ts", None, ()), PeriodicWindow(4, 2), PeriodicWindow(8, 4)
     >>> inner = Roll((scan,), hop, FOLD, (), ())
     >>> reading_of((inner, hop), 0, scan, None)
-    Reading(node=0, shift=0, reach=3, slide=2, offset=0, stride=1, every=1)
+    Reading(node=0, shift=0, look_back=3, slide=2, offset=0, stride=1, every=1)
     >>> reading_of((Roll((inner,), long, FOLD, (), ()), long), 1, inner, hop)
-    Reading(node=1, shift=0, reach=5, slide=4, offset=0, stride=1, every=4)
+    Reading(node=1, shift=0, look_back=5, slide=4, offset=0, stride=1, every=4)
     >>> dense = PeriodicWindow(8, 2)
     >>> reading_of((Roll((inner,), dense, FOLD, (), ()), dense), 1, inner, hop)
-    Reading(node=1, shift=0, reach=5, slide=2, offset=0, stride=2, every=1)
+    Reading(node=1, shift=0, look_back=5, slide=2, offset=0, stride=2, every=1)
     """
     node, shape = place
     if isinstance(feeder, Roll) and isinstance(node, Roll) and feeder.window == node.window:
@@ -67,7 +67,7 @@ def reading_of(place: Place, number: int, feeder: Node, source: Shape | None) ->
     if isinstance(node, Slice):
         if len(node.edges.classes) == 1 and not node.edges.windows:
             ((residue, modulus),) = node.edges.classes
-            return Reading(number, reach=modulus - 1, slide=modulus, offset=residue)
+            return Reading(number, look_back=modulus - 1, slide=modulus, offset=residue)
         return Reading(number)
     if not isinstance(shape, PeriodicWindow):
         return Reading(number)
@@ -82,16 +82,16 @@ def _from_window(number: int, shape: PeriodicWindow, source: Shape | None) -> Re
     if not isinstance(source, PeriodicWindow):
         raise InternalError(f"{source} cannot feed {shape}")
     _, distance = shape.reads(source)
-    # Rows begin on a grid that the window's starts lie on as well: a reach up to the next line
+    # Rows begin on a grid that the window's starts lie on as well: a look_back up to the next line
     # of it means the same, and shows that no row falls into a gap where none can.
     grid = gcd(source.slide_us, shape.slide_us, source.offset_us - shape.offset_us)
-    reach = (shape.range_us - source.range_us) // grid * grid + grid - 1
+    look_back = (shape.range_us - source.range_us) // grid * grid + grid - 1
     # Instances that hold a row which begins with one of them are found without those between.
     found = distance % shape.slide_us == 0
     all_begin = grid == shape.slide_us
     return Reading(
         number,
-        reach=reach,
+        look_back=look_back,
         slide=shape.slide_us,
         offset=shape.offset_us,
         stride=distance // shape.slide_us if found else 1,

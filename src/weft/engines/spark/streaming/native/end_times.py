@@ -29,7 +29,7 @@ def end_of(places: Mapping[int, Place], nodes: Iterable[Node]) -> str:
     """Return the end of a row of one of these places, from its start, in microseconds."""
     own = {number: _own_end(place, nodes) for number, place in places.items()}
     special = {number: end for number, end in own.items() if end is not None}
-    return _chosen(f"{START} + {_span(places)}", special, places)
+    return _chosen(f"{START} + {_range(places)}", special, places)
 
 
 def start_of(places: Mapping[int, Place]) -> str:
@@ -39,7 +39,7 @@ def start_of(places: Mapping[int, Place]) -> str:
         for number, (_, shape) in places.items()
         if isinstance(shape, CalendarWindow)
     }
-    return _chosen(f"{_END_US} - {_span(places)}", special, places)
+    return _chosen(f"{_END_US} - {_range(places)}", special, places)
 
 
 def _chosen(regular: str, special: Mapping[int, str], places: Mapping[int, Place]) -> str:
@@ -56,12 +56,12 @@ def _own_end(place: Place, nodes: Iterable[Node]) -> str | None:
     return calendar_end(shape, START) if isinstance(shape, CalendarWindow) else None
 
 
-def _span(places: Mapping[int, Place]) -> str:
-    spans = {
+def _range(places: Mapping[int, Place]) -> str:
+    ranges = {
         number: shape.range_us if isinstance(shape, PeriodicWindow) else _WITHIN_SLICE_US
         for number, (_, shape) in places.items()
     }
-    if len(set(spans.values())) == 1:
-        return f"{next(iter(spans.values()))}L"
-    dense = [spans.get(number, 0) for number in range(max(spans) + 1)]
+    if len(set(ranges.values())) == 1:
+        return f"{next(iter(ranges.values()))}L"
+    dense = [ranges.get(number, 0) for number in range(max(ranges) + 1)]
     return f"get({constant(dense, 'array<bigint>')}, {NODE})"
