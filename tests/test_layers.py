@@ -24,7 +24,7 @@ LAYERS = [
     {"planners"},
     {"compare", "kernels", "generate", "tables"},
     {"engines"},
-    {"sessions", "rewrite"},
+    {"sessions", "plain_sql"},
     {"running"},
     {"calibration", "starting"},
     {"testing"},

@@ -32,8 +32,8 @@ from weft.window import (
 
 if TYPE_CHECKING:
     from weft.parsing import parse
+    from weft.plain_sql.statements import rewrite
     from weft.planners.portfolio import optimize
-    from weft.rewrite.statements import rewrite
     from weft.sessions.local_session import LocalSession
     from weft.starting import start
 
@@ -44,7 +44,7 @@ _LATER = {
     "LocalSession": "weft.sessions.local_session",
     "parse": "weft.parsing",
     "optimize": "weft.planners.portfolio",
-    "rewrite": "weft.rewrite.statements",
+    "rewrite": "weft.plain_sql.statements",
     "start": "weft.starting",
 }
 

@@ -14,7 +14,7 @@ from weft.engines.local.partials.lower import LOWER
 from weft.engines.spark.sql.kinds import SPARK_KINDS
 from weft.engines.spark.sql.partials import Ranked, SpreadPartial
 from weft.kernels.partials import _OPERATIONS, KERNEL_KINDS
-from weft.rewrite.plain_partials import PLAIN_KINDS
+from weft.plain_sql.partials import PLAIN_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,8 +17,8 @@ from weft.engines.spark.scopes import PlannedScope, scopes_of
 from weft.engines.spark.sql.fan_out import FEEDER, NODE, START, FanOut, with_special
 from weft.errors import QueryError, UnsupportedError
 from weft.expression import column
+from weft.plain_sql.partials import PLAIN_KINDS, PlainPartial, lowered
 from weft.plan import Plan, Roll
-from weft.rewrite.plain_partials import PLAIN_KINDS, PlainPartial, lowered
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
