@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from weft.cost.model import RateModel, coefficients_of
 from weft.engines.base import Engine
-from weft.plan import Emit, Roll, Scan, Slice
+from weft.plan import Emit, Roll, Slice
+from weft.plan.nodes import scan_below
 from weft.plan.render.words import factor_windows, node_ids, title
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
@@ -95,17 +96,11 @@ def node_rows(
     model = RateModel(coefficients_of(plan.engine), plan.statistics)
     found: list[NodeRows] = []
     for node in plan.nodes:
-        duration_us = durations_us.get(_source_of(node))
+        duration_us = durations_us.get(scan_below(node).source)
         expected = None if duration_us is None else _expected_rows(model, node, duration_us)
         what = title(node) + (" (factor window)" if node in factors else "")
         found.append(NodeRows(ids.get(node, "->"), what, expected, actual.get(node)))
     return tuple(found)
-
-
-def _source_of(node: Node) -> str:
-    while not isinstance(node, Scan):
-        node = node.inputs[0]
-    return node.source
 
 
 def _expected_rows(model: RateModel, node: Node, duration_us: int) -> float:

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 from weft.engines.spark.native.levels import Level, Levels
-from weft.engines.spark.scopes import PlannedScope, scopes_of
 from weft.engines.spark.sql.fan_out import FEEDER, NODE, START, FanOut, with_special
 from weft.errors import QueryError, UnsupportedError
 from weft.expression import column
 from weft.plain_sql.partials import PLAIN_KINDS, PlainPartial, lowered
 from weft.plan import Plan, Roll
+from weft.plan.planned_scope import PlannedScope, planned_scopes
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def rewrite(
 def rewrite_plan(plan: Plan, dialect: Dialect = "spark") -> dict[str, str]:
     """Return the SQL text of every query of a plan."""
     found: dict[str, str] = {}
-    for scope in scopes_of(plan):
+    for scope in planned_scopes(plan):
         for query in scope.queries:
             own = PlannedScope(scope.scan, scope.keys, scope.emits_of(query))
             found[query] = _in_dialect(_Statement(own).text(), dialect)

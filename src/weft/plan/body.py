@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, assert_never
 
 from weft.plan.joins import join_query
 from weft.plan.node_json import nodes_to_json
-from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice, scan_below
 from weft.query import Query
 from weft.statistics import Statistics
 
@@ -123,9 +123,7 @@ class PlanBody:
 
 
 def _query(emit: Emit, windows: dict[str, Window]) -> Query:
-    below: Node = emit
-    while not isinstance(below, Scan):
-        below = below.inputs[0]
+    below = scan_below(emit)
     return Query(
         emit.query,
         source=below.source,

@@ -208,6 +208,13 @@ class Emit(_Identified):
 Node = Scan | Slice | Roll | Join | Emit
 
 
+def scan_below(node: Node) -> Scan:
+    """Return the scan that a node reads in the end; of a join, that of its first input."""
+    while not isinstance(node, Scan):
+        node = node.inputs[0]
+    return node
+
+
 def topological(emits: tuple[Emit, ...]) -> tuple[Node, ...]:
     """List the emits and all they read, inputs first, each equal node once.
 

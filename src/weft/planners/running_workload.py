@@ -16,7 +16,7 @@ from weft.aggregates import Partial, decompose
 from weft.cost.model import RateModel, coefficients_of
 from weft.errors import InternalError
 from weft.plan import FOLD, Emit, Join, Node, Plan, Roll, Scan, Slice
-from weft.plan.nodes import topological
+from weft.plan.nodes import scan_below, topological
 from weft.plan.validate import cuts, validate
 from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
@@ -86,9 +86,8 @@ def _read_by(query: Query) -> Sources:
 
 
 def _scan(node: Node) -> Sources:
-    while not isinstance(node, Scan):
-        node = node.inputs[0]
-    return node.source, node.time, node.where
+    scan = scan_below(node)
+    return scan.source, scan.time, scan.where
 
 
 def _same_window(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from weft.engines.local.engine import scan_below
 from weft.engines.measures import peak_resident_bytes
 from weft.errors import QueryError, UnsupportedError
 from weft.frames import to_arrow
 from weft.plan import Emit, Join, Plan
-from weft.plan.nodes import topological
+from weft.plan.nodes import scan_below, topological
 from weft.planners.running_workload import embed_query, without_query
 from weft.query import JoinQuery, Query, Workload
 from weft.sessions.archive import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.binding import TableColumns, bind
-from weft.engines.local.engine import labels_of, scopes_of, types_of
+from weft.engines.local.engine import labels_of, operators_of, types_of
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.state.snapshot import restore, snapshot
 from weft.engines.local.values.frame import plain
@@ -123,7 +123,7 @@ class SourceStream:
         time = next((q.time for q in queries.values() if q.time is not None), None)
         plan = self.plan if time is None else self.plan.with_times({self.source: time})
         schemas = {name: result_schema(query, schema) for name, query in queries.items()}
-        scopes = scopes_of(plan)
+        scopes = operators_of(plan)
         emits = tuple(e for ops in scopes.values() for op in ops for e in op.emits)
         self.types = types_of(emits, schema)
         self.plan, self.schema, self.scopes = plan, schema, scopes

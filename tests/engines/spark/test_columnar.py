@@ -19,8 +19,8 @@ from weft.engines.spark.columnar.arrow_batches import chunks_of
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.columnar.strategy import Feeder
 from weft.engines.spark.engine import SparkEngine
-from weft.engines.spark.scopes import scopes_of
 from weft.engines.spark.session import to_spark
+from weft.plan.planned_scope import planned_scopes
 from weft.testing import assert_same_rows
 from weft.testing.strategies import DECOMPOSABLE, HOLISTIC
 
@@ -244,7 +244,7 @@ def test_one_key_of_many_rows_streams_through_in_chunks() -> None:
         windows={"hop": weft.hopping(1000, 100), "count": weft.counting(500, 100)},
         aggs={"s": agg.sum("a0")},
     )
-    (scope,) = scopes_of(weft.optimize(weft.Workload([asked]), "slice"))
+    (scope,) = planned_scopes(weft.optimize(weft.Workload([asked]), "slice"))
     hosted = HostedScope(scope.emits, table.schema)
     host, most, total = hosted.open(), 0, 0
     for chunk in chunks_of(table.to_batches(10_000), most_rows=50_000):
@@ -261,5 +261,5 @@ def test_one_key_of_many_rows_streams_through_in_chunks() -> None:
 
 def test_an_empty_partition_gives_no_rows() -> None:
     asked = query("q", {"t": weft.tumbling(4)}, {"n": agg.count()})
-    (scope,) = scopes_of(weft.optimize(weft.Workload([asked])))
+    (scope,) = planned_scopes(weft.optimize(weft.Workload([asked])))
     assert list(Feeder(HostedScope(scope.emits, readings().schema).dump())([])) == []

@@ -15,9 +15,9 @@ from pyspark import cloudpickle
 import weft
 from weft import agg
 from weft.engines.spark.columnar.hosted_operator import END, HostedScope
-from weft.engines.spark.scopes import scopes_of
 from weft.plan import Plan
 from weft.plan.nodes import FOLD, Emit, Roll, Scan, topological
+from weft.plan.planned_scope import planned_scopes
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ TABLE = pa.table(
 
 def hosted(windows: dict[str, Any], aggs: dict[str, Any]) -> HostedScope:
     query = weft.Query("q", source="t", time="ts", keys=["k"], windows=windows, aggs=aggs)
-    (scope,) = scopes_of(weft.optimize(weft.Workload([query])))
+    (scope,) = planned_scopes(weft.optimize(weft.Workload([query])))
     return HostedScope(scope.emits, TABLE.schema)
 
 
@@ -152,7 +152,7 @@ def test_results_of_a_query_stand_side_by_side_in_its_scope() -> None:
     )
     nodes = topological(emits)
     plan = Plan(nodes, "by hand", "spark", "none", "", (0.0,) * len(nodes))
-    (scope,) = scopes_of(plan)
+    (scope,) = planned_scopes(plan)
     assert [emit.query for emit in scope.emits] == ["a", "a", "b"]
 
 

@@ -14,12 +14,12 @@ from pyspark.sql.types import Row
 import weft
 from weft import agg
 from weft.engines.spark.columnar.hosted_operator import HostedScope
-from weft.engines.spark.scopes import scopes_of
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.byte_values import dump_table
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor, rows_closed
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.progress import Progress
+from weft.plan.planned_scope import planned_scopes
 from weft.planners.running_workload import embed_query
 from weft.sessions.replay import closed_rows
 from weft.testing import assert_same_rows
@@ -109,7 +109,7 @@ class Counted(BucketProcessor):
 def processor_over(
     query: weft.Query, events: pa.Schema, mode: str = "append"
 ) -> tuple[BucketProcessor, HostedScope]:
-    (scope,) = scopes_of(weft.optimize(weft.Workload([query]), engine="spark"))
+    (scope,) = planned_scopes(weft.optimize(weft.Workload([query]), engine="spark"))
     hosted = HostedScope(Parcel.of(scope).renamed(scope).emits, events)
     return Counted(Versions(None, only={0: hosted.dump()}), 1, 5 * S, mode), hosted
 
@@ -229,7 +229,7 @@ def test_an_operator_takes_over_the_state_of_another_version() -> None:
     tester = TwsTester(first, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
     tester.test(0, [payload_of(parts[0])])
     plan_before = weft.optimize(weft.Workload([twenties]), "slice")
-    (scope,) = scopes_of(embed_query(plan_before, tens))
+    (scope,) = planned_scopes(embed_query(plan_before, tens))
     after = HostedScope(Parcel.of(scope).renamed(scope).emits, parts[0].schema)
     second = BucketProcessor(Later(None, only={0: before.dump(), 1: after.dump()}), 1, 5 * S)
     again = TwsTester(second, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)

@@ -16,10 +16,10 @@ from pyspark.sql.types import Row
 import weft
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.columnar.hosted_operator import HostedScope
-from weft.engines.spark.scopes import scopes_of
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.byte_values import dump_table
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor, rows_closed
+from weft.plan.planned_scope import planned_scopes
 from weft.sessions.replay import closed_rows
 from weft.testing import assert_same_rows
 from weft.testing.strategies import (
@@ -86,7 +86,7 @@ def test_the_processor_closes_what_the_reference_engine_has(data: st.DataObject)
 
 def processed(query: weft.Query, plan: weft.Plan, batches: list[pa.Table]) -> pa.Table:
     """Run the processor as Spark would: a batch, then the watermark that it allows."""
-    (scope,) = scopes_of(plan)
+    (scope,) = planned_scopes(plan)
     hosted = HostedScope(scope.emits, batches[0].schema)
     processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), 1, 0)
     tester = TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)

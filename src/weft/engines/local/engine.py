@@ -14,10 +14,8 @@ from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
 from weft.engines.measures import Measures, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
-from weft.errors import InternalError
 from weft.kernels.grouping.dense import bounds_of
-from weft.plan import Emit, Join, Node, Plan, Scan
-from weft.plan.nodes import topological
+from weft.plan.planned_scope import planned_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from weft.engines.base import Unsupported
     from weft.engines.local.output.closed import Closed
     from weft.engines.local.windows.events import Timed
-    from weft.query import Keys
+    from weft.plan import Emit, Node, Plan, Scan
 
 
 class LocalEngine:
@@ -69,7 +67,7 @@ class BatchRun:
         queries = {query.name: query for query in self.plan.queries}
         schemas = {n: result_schema(q, self.sources[q.source].schema) for n, q in queries.items()}
         self.closed = {name: [] for name in queries}
-        self.scopes = scopes_of(self.plan)
+        self.scopes = operators_of(self.plan)
         operators: dict[str, ScopeOperator] = {}
         for scan, operators_of_scan in self.scopes.items():
             table = self.sources[scan.source]
@@ -128,27 +126,13 @@ class BatchRun:
         return found
 
 
-def scopes_of(plan: Plan) -> dict[Scan, list[ScopeOperator]]:
+def operators_of(plan: Plan) -> dict[Scan, list[ScopeOperator]]:
     """Make one operator per scan and set of keys."""
-    found: dict[tuple[Scan, Keys], list[Emit]] = {}
-    for emit in plan.emits:
-        if not isinstance(emit.inputs[0], Join):
-            found.setdefault((scan_below(emit), emit.keys), []).append(emit)
-    scopes: dict[Scan, list[ScopeOperator]] = {}
-    for (scan, keys), emits in found.items():
-        chosen = tuple(emits)
-        operator = ScopeOperator.of(scan, keys, topological(chosen), chosen)
-        scopes.setdefault(scan, []).append(operator)
-    return scopes
-
-
-def scan_below(node: Node) -> Scan:
-    """Return the scan that a node reads in the end."""
-    while not isinstance(node, Scan):
-        if not node.inputs:
-            raise InternalError(f"a {type(node).__name__} reads nothing")
-        node = node.inputs[0]
-    return node
+    found: dict[Scan, list[ScopeOperator]] = {}
+    for scope in planned_scopes(plan):
+        operator = ScopeOperator.of(scope.scan, scope.keys, scope.nodes, scope.emits)
+        found.setdefault(scope.scan, []).append(operator)
+    return found
 
 
 def labels_of(plan: Plan, query: str) -> list[str]:

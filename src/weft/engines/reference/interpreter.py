@@ -16,6 +16,7 @@ from weft.engines.reference.joins import interpret_join
 from weft.engines.reference.oracle import ResultRow, fold, ordered
 from weft.errors import InternalError
 from weft.plan import STAIR, Emit, Join, Node, Plan, Roll, Scan, Slice
+from weft.plan.nodes import scan_below
 from weft.window import (
     CalendarWindow,
     CumulatingWindow,
@@ -88,10 +89,7 @@ class Interpreter:
         return self._events[scan, keys]
 
     def _events_under(self, node: Slice | Roll) -> Grouped:
-        below: Node = node
-        while not isinstance(below, Scan):
-            below = below.inputs[0]
-        return self._grouped(below, node.keys)
+        return self._grouped(scan_below(node), node.keys)
 
     def _slice(self, node: Slice) -> Flow:
         events = self._events_under(node)

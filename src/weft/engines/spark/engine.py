@@ -9,10 +9,10 @@ from weft.engines.spark.columnar.strategy import ColumnarStrategy
 from weft.engines.spark.joins.compile import compile_joins, unsupported_joins
 from weft.engines.spark.native.strategy import NativeStrategy
 from weft.engines.spark.run_measures import measured
-from weft.engines.spark.scopes import PlannedScope, Strategy, scopes_of
 from weft.engines.spark.shared_rows import SharedResults
 from weft.errors import UnsupportedError
 from weft.plan.body import NATIVE
+from weft.plan.planned_scope import PlannedScope, planned_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from weft.engines.base import Unsupported
     from weft.engines.measures import Measures
+    from weft.engines.spark.scopes import Strategy
     from weft.plan import Plan
 
 _NATIVE = NativeStrategy()
@@ -45,7 +46,7 @@ class SparkEngine:
         joins = unsupported_joins(plan)
         found = [
             problem
-            for scope in scopes_of(plan)
+            for scope in planned_scopes(plan)
             for problem in self._strategy(scope, plan).unsupported(scope)
         ]
         return (*joins, *found)
@@ -54,7 +55,7 @@ class SparkEngine:
         """Return a lazy DataFrame for each query, in the order of the plan."""
         results: dict[str, DataFrame] = {}
         kept: list[DataFrame] = []
-        for scope in scopes_of(plan):
+        for scope in planned_scopes(plan):
             source = sources[scope.scan.source]
             if source.isStreaming:
                 raise UnsupportedError(
@@ -73,7 +74,7 @@ class SparkEngine:
         self, plan: Plan, sources: Mapping[str, DataFrame]
     ) -> tuple[dict[str, pa.Table], Measures]:
         """Run a plan to its end; return the results as Arrow tables, and what it took."""
-        strategies = {scope: self._strategy(scope, plan) for scope in scopes_of(plan)}
+        strategies = {scope: self._strategy(scope, plan) for scope in planned_scopes(plan)}
         return measured(plan, sources, lambda: self.run(plan, sources), strategies)
 
     def _strategy(self, scope: PlannedScope, plan: Plan) -> Strategy:

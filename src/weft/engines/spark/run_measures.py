@@ -18,16 +18,17 @@ from pyspark.sql import functions as F
 from weft.engines.measures import Measures, node_rows
 from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.strategy import NativeStrategy
-from weft.engines.spark.scopes import scopes_of
+from weft.plan.planned_scope import planned_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
-    from weft.engines.spark.scopes import PlannedScope, Strategy
+    from weft.engines.spark.scopes import Strategy
     from weft.engines.spark.shared_rows import SharedResults
     from weft.plan import Emit, Node, Plan
+    from weft.plan.planned_scope import PlannedScope
 
 _BRANCHES = " :+-"  # what the lines of a plan are indented with
 # What Spark's plans call moving rows between tasks, and reading rows that were moved before.
@@ -64,7 +65,7 @@ def measured(
         engine="spark",
         scans=steps.scans,
         shuffles=steps.shuffles,
-        events=sum(actual[scope.scan] for scope in scopes_of(plan)),
+        events=sum(actual[scope.scan] for scope in planned_scopes(plan)),
         combines=None,
         seconds=seconds,
         peak_bytes=None,  # most of it is the memory of Java, which other work shares

@@ -1,56 +1,20 @@
-"""A plan, cut into the pieces that one strategy compiles: same events, same keys."""
+"""What a strategy is: it compiles the scopes of a plan, one by one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, cast
 
-from weft.plan import Emit, Join, Node, Plan, Roll, Scan
 from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
-    from weft.aggregates import Partial
     from weft.engines.base import Unsupported
-    from weft.query import Keys
-
-
-@dataclass(frozen=True)
-class PlannedScope:
-    """The results that read the same scan under the same keys, and all they are made from."""
-
-    scan: Scan
-    keys: Keys
-    emits: tuple[Emit, ...]
-
-    @cached_property
-    def nodes(self) -> tuple[Node, ...]:
-        """The nodes of this scope, inputs first."""
-        return topological(self.emits)
-
-    @cached_property
-    def rolls(self) -> tuple[Roll, ...]:
-        """The windows that are handed to users, each once."""
-        found = (roll for emit in self.emits for roll in emit.inputs if isinstance(roll, Roll))
-        return tuple(dict.fromkeys(found))
-
-    @cached_property
-    def partials(self) -> tuple[Partial, ...]:
-        """The partials that results are made of, each once."""
-        return tuple(dict.fromkeys(p for roll in self.rolls for p in roll.partials))
-
-    @cached_property
-    def queries(self) -> tuple[str, ...]:
-        """The queries answered, each once."""
-        return tuple(dict.fromkeys(emit.query for emit in self.emits))
-
-    def emits_of(self, query: str) -> tuple[Emit, ...]:
-        """The results of one query."""
-        return tuple(emit for emit in self.emits if emit.query == query)
+    from weft.plan import Emit, Node, Roll
+    from weft.plan.planned_scope import PlannedScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +45,3 @@ class Strategy(Protocol):
 def nodes_under(rolls: Iterable[Roll]) -> tuple[Node, ...]:
     """List these windows and all they are computed from, inputs first."""
     return topological(cast("tuple[Emit, ...]", tuple(rolls)))
-
-
-def scan_under(node: Node) -> Scan:
-    """Return the scan a node reads, however far below."""
-    while not isinstance(node, Scan):
-        node = node.inputs[0]
-    return node
-
-
-def scopes_of(plan: Plan) -> tuple[PlannedScope, ...]:
-    """Cut a plan without joins into its scopes, in the order of first results."""
-    found: dict[tuple[Scan, Keys], list[Emit]] = {}
-    for emit in plan.emits:
-        if not isinstance(emit.inputs[0], Join):
-            found.setdefault((scan_under(emit), emit.keys), []).append(emit)
-    return tuple(PlannedScope(*group, _by_query(emits)) for group, emits in found.items())
-
-
-def _by_query(emits: Sequence[Emit]) -> tuple[Emit, ...]:
-    """Bring the results of each query together, in the order of first results."""
-    order = {query: at for at, query in enumerate(dict.fromkeys(e.query for e in emits))}
-    return tuple(sorted(emits, key=lambda emit: order[emit.query]))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark import cloudpickle
 
 from weft.aggregates.base import add_custom, aggregate_function, is_built_in, monoid
-from weft.engines.local.engine import scan_below, types_of
+from weft.engines.local.engine import types_of
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.windows.events import read_scan
 from weft.engines.local.windows.timed_plan import is_timed
@@ -27,7 +27,7 @@ from weft.engines.spark.common_rows import matching
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.errors import DataError, QueryError
 from weft.plan import Emit, Node, Roll
-from weft.plan.nodes import topological
+from weft.plan.nodes import scan_below, topological
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from weft.engines.spark.scopes import PlannedScope
+    from weft.plan.planned_scope import PlannedScope
 
 _BASE, _SLICES = "base", "slices"
 _FIELDS: list[pa.Field[Any]] = [pa.field(_BASE, pa.int32()), pa.field(_SLICES, pa.binary())]

@@ -16,12 +16,13 @@ from pyspark.sql.types import MapType, VariantType
 from weft.aggregates import AggregateCall, Partial
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.native.events import TIME, check_inputs
-from weft.engines.spark.scopes import PlannedScope, scan_under
 from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.sql.timestamps import micros_of
 from weft.errors import InternalError
 from weft.expression import column
 from weft.plan import Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import scan_below
+from weft.plan.planned_scope import PlannedScope
 from weft.window import CountingWindow, MeasuredWindow, PunctuatedWindow, UserWindow, Window
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Renaming:
         for node in self._scope.nodes:
             made[node] = scan if isinstance(node, Scan) else self._node(node, made)
         emits = tuple(e for emit in self._scope.emits if isinstance(e := made[emit], Emit))
-        return PlannedScope(scan_under(emits[0]), self._keys, emits)
+        return PlannedScope(scan_below(emits[0]), self._keys, emits)
 
     def _node(self, node: Slice | Roll | Join | Emit, made: dict[Node, Node]) -> Node:
         inputs = tuple(made[feeder] for feeder in node.inputs)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from weft.aggregates import AggregateCall
     from weft.engines.base import Unsupported
-    from weft.engines.spark.scopes import PlannedScope
     from weft.plan import Emit
     from weft.plan.body import Ships
+    from weft.plan.planned_scope import PlannedScope
 
 COUNTS = ("count", "count_distinct", "approx_count_distinct")
 

@@ -48,27 +48,31 @@ class Flow:
     own_partials_only: bool  # other partials of a window come from elsewhere
 
     @cached_property
-    def _levels(self) -> Levels:
+    def levels(self) -> Levels:
+        """The order in which the windows are computed."""
         return Levels(self.branch.rolls, self.numbers)
 
     def rows(self) -> DataFrame:
         """Return the rows of every window of the branch."""
-        *_, rows = self._steps()
+        *_, rows = self.steps()
         if self.branch.spread:
             rows = self._collapsed(rows)
         return self._by_window(rows)
 
-    def _steps(self) -> Iterator[DataFrame]:
+    def steps(self) -> Iterator[DataFrame]:
         """Yield the rows of level after level, the last of which has every window."""
-        first, *others = self._levels
+        first, *others = self.levels
         rows = self._from_events(first)
         yield rows
-        if others and self.events.keys:
-            # Rows of a key stay together from here on: no further level moves a row.
-            rows = rows.repartition(*self.events.keys)
+        if others:
+            rows = self._clustered(rows)
         for level in others:
             rows = self._from_rows(rows, level)
             yield rows
+
+    def _clustered(self, rows: DataFrame) -> DataFrame:
+        """Bring rows of a key together: no further level moves a row."""
+        return rows.repartition(*self.events.keys) if self.events.keys else rows
 
     def counts(self) -> dict[Node, int]:
         """Count the rows of every node of the branch; nothing where a partial is many rows."""
@@ -76,10 +80,10 @@ class Flow:
             return {}
         counted = [
             rows.groupBy(NODE).count().selectExpr(f"{height} AS height", NODE, "count")
-            for height, rows in enumerate(self._steps(), 1)
+            for height, rows in enumerate(self.steps(), 1)
         ]
         found = reduce(lambda a, b: a.union(b), counted).collect()
-        return self._levels.by_node({(row[0], row[1]): row[2] for row in found})
+        return self.levels.by_node({(row[0], row[1]): row[2] for row in found})
 
     @property
     def _keys(self) -> tuple[str, ...]:
@@ -149,7 +153,7 @@ class Flow:
         All nodes of a level are aggregated alike, so a row also carries partials that were asked
         of other windows; from an overlapping feeder they may even be wrong.
         """
-        emitted = self._levels.emitted
+        emitted = self.levels.emitted
         windows = [self.numbers[shape] for _, shape in emitted if shape is not None]
         columns = {name: name for name in self._columns}
         if self.own_partials_only:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from weft.aggregates import AggregateCall, Partial
-    from weft.engines.spark.scopes import PlannedScope
     from weft.plan import Emit
+    from weft.plan.planned_scope import PlannedScope
 
 TIME = "time"
 

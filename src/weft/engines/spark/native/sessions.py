@@ -71,7 +71,7 @@ class SessionFlow(Flow):
 
     def rows(self) -> DataFrame:
         """Return the rows of every session window of the branch."""
-        (level,) = self._levels
+        (level,) = self.levels
         windows = gaps_of(self.branch.rolls)
         slices = self._slices(min(w.gap_us for w in windows))
         found = with_sessions(slices, self.events.keys, windows, _FIRST, LAST)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from weft.aggregates import Partial
-    from weft.engines.spark.scopes import PlannedScope
+    from weft.plan.planned_scope import PlannedScope
 
 
 class NativeStrategy:

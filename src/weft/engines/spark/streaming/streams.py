@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from weft.engines.spark.scopes import PlannedScope, scopes_of
+from weft.plan.planned_scope import PlannedScope, planned_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,6 +90,6 @@ class StreamStrategy(Protocol):
 def streams_of(plan: Plan) -> tuple[Stream, ...]:
     """Cut a plan without joins into its streams, in the order of first results."""
     found: dict[tuple[str, str | None], list[PlannedScope]] = {}
-    for scope in scopes_of(plan):
+    for scope in planned_scopes(plan):
         found.setdefault((scope.scan.source, scope.scan.time), []).append(scope)
     return tuple(Stream(source, tuple(scopes)) for (source, _), scopes in found.items())

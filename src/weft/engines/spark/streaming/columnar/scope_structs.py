@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
-    from weft.engines.spark.scopes import PlannedScope
+    from weft.plan.planned_scope import PlannedScope
     from weft.query import Keys
 
 EVENT, BUCKET = "event", "bucket"

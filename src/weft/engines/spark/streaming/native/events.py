@@ -15,8 +15,8 @@ from weft.expression import column
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from weft.engines.spark.scopes import PlannedScope
     from weft.engines.spark.streaming.streams import Stream
+    from weft.plan.planned_scope import PlannedScope
 
 _KEPT = "kept"
 
