@@ -17,6 +17,7 @@ LAYERS = [
     {"errors", "time", "frames"},
     {"window"},
     {"aggregates", "agg", "expression", "techniques", "statistics"},
+    {"aggregate_text"},
     {"query"},
     {"binding", "plan"},
     {"parsing"},

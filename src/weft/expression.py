@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 from weft.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from sqlglot import exp
+    from sqlglot.dialects.dialect import Dialect
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -105,7 +106,8 @@ def tree(text: str) -> exp.Expr:
     if _PLAIN.match(text):
         text = column(text)
     try:
-        parsed = _parser()(text)
+        found = dialect().parse(text)
+        parsed = found[0] if len(found) == 1 else None
     except SqlglotError:
         parsed = None
     if parsed is None:
@@ -115,7 +117,8 @@ def tree(text: str) -> exp.Expr:
 
 
 @cache
-def _parser() -> Callable[[str], exp.Expr | None]:
+def dialect() -> Dialect:
+    """Return the SQL that expressions are written in."""
     from sqlglot.dialects.spark import Spark
 
     class Quoting(Spark):
@@ -124,13 +127,7 @@ def _parser() -> Callable[[str], exp.Expr | None]:
         class Tokenizer(Spark.Tokenizer):
             STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
 
-    dialect = Quoting()
-
-    def parse(text: str) -> exp.Expr | None:
-        found = dialect.parse(text)
-        return found[0] if len(found) == 1 else None
-
-    return parse
+    return Quoting()
 
 
 def _refuse_what_is_no_scalar(text: str, parsed: exp.Expr) -> None:
@@ -162,6 +159,20 @@ def _unreadable(text: str) -> QueryError:
         f"cannot read {text!r} as an expression",
         hint="write SQL over the columns of the source; quote odd column names as `my column`",
     )
+
+
+def stripped(node: exp.Expr) -> exp.Expr:
+    """Take the parentheses off an expression."""
+    from sqlglot import exp
+
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def spelled(node: exp.Expr) -> str:
+    """Print a node as Spark writes it, without the comments around it."""
+    return node.sql(dialect="spark", comments=False)
 
 
 def column(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from weft.aggregates import AggregateCall
@@ -17,20 +18,24 @@ from weft.window import (
     PunctuatedWindow,
     UserWindow,
     Window,
+    tumbling,
 )
 
 Keys = tuple[tuple[str, str], ...]  # (name of the output column, expression)
+AskedKeys = str | Sequence[str] | Mapping[str, str]
+AskedWindows = Mapping[str, Window | str | timedelta]  # a duration is a tumbling window
+AskedAggregates = Mapping[str, AggregateCall | str]  # or SQL, such as "avg(temp)"
 WINDOW_COLUMNS = ("window", "window_start", "window_end")
 
 
-def as_keys(keys: Sequence[str] | Mapping[str, str]) -> Keys:
-    """Read grouping keys: columns, expressions, or a mapping of names to expressions.
+def as_keys(keys: AskedKeys) -> Keys:
+    """Read grouping keys: a column, a list of columns or expressions, or expressions by name.
 
-    >>> as_keys(["device"]), as_keys({"city": "upper(town)"})
-    ((('device', 'device'),), (('city', 'UPPER(town)'),))
+    >>> as_keys("device"), as_keys(["device"]), as_keys({"city": "upper(town)"})
+    ((('device', 'device'),), (('device', 'device'),), (('city', 'UPPER(town)'),))
     """
     if isinstance(keys, str):
-        raise QueryError(f"keys are a list, not the text {keys!r}", hint=f"write [{keys!r}]")
+        keys = [keys]
     named = keys.items() if isinstance(keys, Mapping) else ((k, k) for k in keys)
     return tuple((name, canonical(expression)) for name, expression in named)
 
@@ -39,11 +44,16 @@ def as_keys(keys: Sequence[str] | Mapping[str, str]) -> Keys:
 class Query:
     """One or more windows over one source, with the aggregates wanted of each.
 
+    Windows are of any kind, or durations, which tumble; aggregates are calls of `weft.agg`, or SQL.
+
     >>> q = Query("lows", source="readings", time="ts", keys=["device"],
     ...           windows={"20m": PeriodicWindow(20, 20)},
     ...           aggs={"lo": AggregateCall("min", ("temp",))})
     >>> q.columns
     ('device', 'window', 'window_start', 'window_end', 'lo')
+    >>> q == Query("lows", source="readings", time="ts", keys="device",
+    ...            windows={"20m": "20 us"}, aggs={"lo": "min(temp)"})
+    True
     """
 
     name: str
@@ -61,10 +71,10 @@ class Query:
         name: str,
         *,
         source: str,
-        windows: Mapping[str, Window],
-        aggs: Mapping[str, AggregateCall],
+        windows: AskedWindows,
+        aggs: AskedAggregates,
         time: str | None = None,
-        keys: Sequence[str] | Mapping[str, str] = (),
+        keys: AskedKeys = (),
         where: str | None = None,
         watermark: Duration | None = None,
         window_columns: tuple[str, str, str] = WINDOW_COLUMNS,
@@ -81,7 +91,7 @@ class Query:
             "time": time,
             "keys": as_keys(keys),
             "where": None if where is None else canonical(where),
-            "windows": tuple(windows.items()),
+            "windows": _as_windows(windows),
             "aggs": tuple(
                 (alias, replace(call, args=tuple(map(canonical, call.args))))
                 for alias, call in _checked_aggs(name, aggs)
@@ -127,9 +137,9 @@ class Query:
         _check(changed)
         return changed
 
-    def with_windows(self, windows: Mapping[str, Window]) -> Query:
+    def with_windows(self, windows: AskedWindows) -> Query:
         """Return the same query over other windows."""
-        changed = self._with(windows=tuple(windows.items()))
+        changed = self._with(windows=_as_windows(windows))
         _check(changed)
         return changed
 
@@ -140,17 +150,32 @@ class Query:
         return changed
 
 
-def _checked_aggs(
-    query: str, aggs: Mapping[str, AggregateCall]
-) -> Iterator[tuple[str, AggregateCall]]:
+def _as_windows(windows: AskedWindows) -> tuple[tuple[str, Window], ...]:
+    """Read windows by label; a duration by itself is a tumbling window.
+
+    >>> _as_windows({"1m": "1 minute"})
+    (('1m', PeriodicWindow(range_us=60000000, slide_us=60000000, offset_us=0)),)
+    """
+    return tuple(
+        (label, tumbling(window) if isinstance(window, str | timedelta) else window)
+        for label, window in windows.items()
+    )
+
+
+def _checked_aggs(query: str, aggs: AskedAggregates) -> Iterator[tuple[str, AggregateCall]]:
     if not aggs:
         raise QueryError(
             f"query {query!r} asks for no aggregate", hint="add one, such as weft.agg.count()"
         )
     for alias, call in aggs.items():
+        if isinstance(call, str):
+            from weft.aggregate_text import call_of  # with the parser, which takes its time
+
+            call = call_of(call)
         if not isinstance(call, AggregateCall):
             raise QueryError(
-                f"{alias!r} is {call!r}, not an aggregate", hint="write weft.agg.min('column')"
+                f"{alias!r} is {call!r}, not an aggregate",
+                hint="write weft.agg.min('column') or 'min(column)'",
             )
         yield alias, call
 
@@ -166,7 +191,7 @@ def _check(query: Query) -> None:
         if not isinstance(window, Window):
             raise QueryError(
                 f"window {label!r} of query {query.name!r} is {window!r}, not a window",
-                hint="write weft.tumbling('20 minutes') or another window kind",
+                hint="write '20 minutes', weft.tumbling('20 minutes') or another window kind",
             )
     if query.watermark_us is not None and query.watermark_us < 0:
         raise QueryError(

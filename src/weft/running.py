@@ -14,15 +14,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from weft.aggregates import AggregateCall
     from weft.binding import TableColumns
     from weft.compare import Difference
     from weft.engines.base import Engine
     from weft.engines.measures import Measures
-    from weft.query import AnyQuery
+    from weft.query import AnyQuery, AskedAggregates, AskedKeys, AskedWindows
     from weft.statistics import Statistics
     from weft.time import Duration
-    from weft.window import Window
 
 _QUERY = "aggregate"
 STREAM = "spark-stream"
@@ -32,16 +30,24 @@ def aggregate(
     data: Any,
     *,
     time: str | None = None,
-    by: Sequence[str] | Mapping[str, str] = (),
-    windows: Mapping[str, Window],
-    aggs: Mapping[str, AggregateCall],
+    by: AskedKeys = (),
+    windows: AskedWindows,
+    aggs: AskedAggregates,
     where: str | None = None,
     watermark: Duration | None = None,
     **options: Any,
 ) -> Any:
     """Aggregate one table over many windows at once; the result is of the table's own type.
 
-    `options` are those of `run`: engine, planner, statistics, strategy.
+    `by` is a column, a list of them, or expressions by name; a window that is a duration tumbles;
+    aggregates are calls of `weft.agg` or SQL. `options` are those of `run`: engine, planner,
+    statistics, strategy.
+
+    >>> import pyarrow as pa
+    >>> readings = pa.table({"ts": pa.array([0, 90], pa.timestamp("s")), "temp": [20.5, 21.5]})
+    >>> aggregate(readings, windows={"1m": "1 minute", "1h": "1 hour"}, aggs={"mean": "avg(temp)"},
+    ...           engine="reference").select(["window", "mean"]).to_pylist()[-1]
+    {'window': '1h', 'mean': 21.0}
     """
     query = Query(
         _QUERY,
@@ -74,15 +80,11 @@ def run(
 ) -> Any:
     """Run a workload, a query by itself, or a plan as it is, over tables given by name.
 
-    A table is a DataFrame of Spark, pandas or Polars, a Polars LazyFrame, which is collected by its
-    streaming engine, or whatever else hands out Arrow (`__arrow_c_stream__`): Arrow's own tables
-    and readers, relations of DuckDB, frames of DataFusion and ibis. A pandas DatetimeIndex is a
-    column like any other.
-
-    One query gives one table of the type that came in, a DataFrame for a LazyFrame and an Arrow
-    table for what is neither of Spark, pandas nor Polars; several queries give a mapping of their
-    names to tables. Without `engine` the tables decide: Spark for Spark DataFrames, in-process
-    otherwise.
+    A table is a DataFrame of Spark, pandas (whose time index is a column too) or Polars, a Polars
+    LazyFrame, or whatever hands out Arrow by `__arrow_c_stream__`. One query gives one table of the
+    type that came in, a DataFrame for a LazyFrame and else an Arrow table; several give a mapping
+    of their names to tables. Without `engine` the tables decide: Spark for Spark DataFrames,
+    in-process otherwise.
     `strategy` forces how Spark runs it, "native" or "columnar"; without it the plan decides.
     """
     from weft.frames import FrameKind, from_arrow, kind_of

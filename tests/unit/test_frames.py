@@ -141,3 +141,19 @@ def test_a_column_goes_before_an_index_of_its_name() -> None:
 
 def test_an_index_without_times_is_left_out() -> None:
     assert to_arrow(TABLE.to_pandas().set_index("device")).column_names == ["ts", "temp"]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_short_forms_ask_the_same(engine: str) -> None:
+    asked = {"windows": {"1m": "1 minute", "5m": weft.tumbling("5 minutes")}, "engine": engine}
+    short = weft.aggregate(
+        indexed(), by="device", aggs={"m": "avg(temp)", "n": "count(*)"}, **asked
+    )
+    whole = weft.aggregate(
+        TABLE,
+        time="ts",
+        by={"device": "device"},
+        aggs={"m": weft.agg.avg("temp"), "n": weft.agg.count()},
+        **asked,
+    )
+    assert to_arrow(short).to_pylist() == whole.to_pylist()

@@ -6,10 +6,11 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from weft.binding import Schemas, columns_of_source
+from weft.expression import stripped
 from weft.parsing.brackets import stream_window
 from weft.parsing.joins import bind_join
 from weft.parsing.projection import Projector, grouping_elements, items_of, read_keys
-from weft.parsing.scope import Scope, Source, stripped
+from weft.parsing.scope import Scope, Source
 from weft.parsing.script import Script, Statement
 from weft.parsing.windows import LabelledWindow, WindowReader, default_label
 from weft.query import JoinQuery, Query, Workload

@@ -22,8 +22,8 @@ from sqlglot.parser import SENTINEL_NONE
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weft.expression import SCALAR_FUNCTIONS
-from weft.parsing.names import aggregate_name
+from weft.aggregate_text import SCALAR_NAMES, CallParser
+from weft.aggregates.names import aggregate_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 BRACKET_FORMS = "[RANGE 1 HOUR SLIDE 5 MINUTES], [ROWS 100 SLIDE 10] or [UNTIL NOW]"
 # Marks the calls of scalar functions, apart from what operators and keywords parse to.
 SCALAR_CALL = "weft_scalar"
-_SCALAR = frozenset(name.upper() for name in SCALAR_FUNCTIONS)
 
 
 class SyntaxFault(ParseError):
@@ -64,18 +63,9 @@ class StreamWindow(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"kind": True, "range": False, "slide": False}
 
 
-class WeftParser(SparkParser):
+class WeftParser(CallParser):
     """Spark's parser, with positions on every call and the clauses of this module."""
 
-    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-        name: build for name, build in SparkParser.FUNCTIONS.items() if name in _SCALAR
-    }
-    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-        name: read for name, read in SparkParser.FUNCTION_PARSERS.items() if name in _SCALAR
-    }
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-        name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")
-    }
     # Keeps `FROM a, b` apart from an explicit CROSS JOIN, which is refused.
     JOINS_HAVE_EQUAL_PRECEDENCE = False
 
@@ -97,13 +87,13 @@ class WeftParser(SparkParser):
         call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
         if call is not None and "start" not in call.meta:
             call.update_positions(token)
-        if isinstance(call, exp.Func) and name in _SCALAR:
+        if isinstance(call, exp.Func) and name in SCALAR_NAMES:
             call.meta[SCALAR_CALL] = True
         return call
 
     def _refuse_foreign(self, token: Token) -> None:
         """Refuse EXTRACT(x FROM y) and the like, whose arguments only Spark's parser reads."""
-        if token.text.upper() not in _SCALAR and aggregate_name(token.text) is None:
+        if token.text.upper() not in SCALAR_NAMES and aggregate_name(token.text) is None:
             hint = "docs/sql.md lists the functions"
             raise ClauseFault(f"unknown function {token.text!r}", hint, token)
 

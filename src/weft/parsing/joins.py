@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from weft.expression import canonical
+from weft.expression import canonical, spelled, stripped
 from weft.parsing.brackets import stream_window
 from weft.parsing.projection import Projector, grouping_elements, items_of, read_keys
-from weft.parsing.scope import stripped
-from weft.parsing.script import spelled
 from weft.query import JoinInput, JoinQuery
 from weft.window import CountingWindow
 

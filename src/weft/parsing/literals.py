@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
-from weft.parsing.script import spelled
+from weft.expression import spelled
 from weft.time import duration_us, unit_us
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from weft.parsing.aggregates import AggregateReader, aggregate_call, holds_aggregate
-from weft.parsing.scope import Scope, comparable, stripped, unknown_function
-from weft.parsing.script import spelled
+from weft.aggregate_text import aggregate_call
+from weft.expression import spelled, stripped
+from weft.parsing.aggregates import AggregateReader, holds_aggregate
+from weft.parsing.scope import Scope, comparable, unknown_function
 from weft.parsing.windows import is_window_function
 from weft.query import WINDOW_COLUMNS
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlglot import exp
 
 from weft.aggregates.base import function_names
+from weft.aggregates.names import AGGREGATE_SYNONYMS, aggregate_name
 from weft.errors import suggest
-from weft.expression import SCALAR_FUNCTIONS, canonical
+from weft.expression import SCALAR_FUNCTIONS, canonical, spelled
 from weft.parsing.dialect import SCALAR_CALL
-from weft.parsing.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS, aggregate_name
-from weft.parsing.script import spelled
+from weft.parsing.names import WINDOW_FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -196,10 +196,3 @@ def comparable(node: exp.Expr) -> str:
         name.set("this", name.name.casefold())
         name.set("quoted", False)
     return spelled(folded)
-
-
-def stripped(node: exp.Expr) -> exp.Expr:
-    """Take the parentheses off an expression."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node

@@ -220,11 +220,6 @@ class Script:
         return self.error(message, hint=f"compare the statement with {EXAMPLE}", at=place)
 
 
-def spelled(node: exp.Expr) -> str:
-    """Print a node as Spark writes it, without the comments around it."""
-    return node.sql(dialect="spark", comments=False)
-
-
 def _offset(place: exp.Expr | Token) -> int:
     """Find where a token or a node begins; a node without a place of its own asks its kin."""
     if isinstance(place, Token):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from weft.expression import stripped
 from weft.parsing.literals import Amount, number, text_duration, unit_duration, whole, word
 from weft.parsing.names import WINDOW_FUNCTIONS
-from weft.parsing.scope import Scope, stripped, unknown_function
+from weft.parsing.scope import Scope, unknown_function
 from weft.window import (
     CalendarWindow,
     CountingWindow,

@@ -387,3 +387,19 @@ def test_sql_over_dataframes(spark: SparkSession) -> None:
     )
     assert sorted(results) == ["a", "b"]
     assert results["a"].agg(F.sum("n")).collect()[0][0] == 20
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_short_forms_ask_the_same(spark: SparkSession, strategy: str) -> None:
+    table = readings(50)
+    asked = {"windows": {"t": "10 seconds"}, "strategy": strategy}
+    frame = to_spark(table, spark)
+    short = weft.aggregate(frame, by="k", aggs={"m": "avg(v)", "n": "count(*)"}, **asked)
+    calls = {"m": agg.avg("v"), "n": agg.count()}
+    # A pandas frame comes back as one, whatever the engine.
+    indexed = table.to_pandas().set_index("ts")
+    whole = weft.aggregate(indexed, by=["k"], aggs=calls, engine="spark", **asked)
+    assert type(whole).__module__.startswith("pandas")
+    order = ["window_end", "k"]
+    got = short.toPandas().sort_values(order)
+    assert got["m"].tolist() == pytest.approx(whole.sort_values(order)["m"].tolist())

@@ -10,10 +10,11 @@ import pytest
 
 import weft.agg
 from weft.aggregates.base import function_names
+from weft.aggregates.names import AGGREGATE_SYNONYMS
 from weft.errors import QueryError
 from weft.expression import SCALAR_FUNCTIONS
 from weft.parsing import parse
-from weft.parsing.names import AGGREGATE_SYNONYMS, WINDOW_FUNCTIONS
+from weft.parsing.names import WINDOW_FUNCTIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "sql.md"
 _BLOCK = re.compile(r"```sql\n(?P<sql>.*?)\n```\n(?:\n```text\n(?P<error>.*?)\n```)?", re.S)
