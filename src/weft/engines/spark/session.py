@@ -6,13 +6,13 @@ import logging
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from weft.binding import TableColumns
+from weft.engines.spark.executors import use_this_python
 from weft.errors import WeftError
 from weft.frames import in_microseconds
 
@@ -52,11 +52,6 @@ _MEMORY_SHARE = 4
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # A monitoring service on a free port, which tells how many rows a stage has read.
 MONITORED = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
-
-
-def use_this_python() -> None:
-    """Let executors run the Python that runs the driver, unless the user chose another."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def local_session(

@@ -20,6 +20,7 @@ from weft.engines.spark.columnar.hosted_operator import END, HostedScope
 from weft.engines.spark.columnar.keyless import Merger, can_gather, gathered
 from weft.engines.spark.columnar.shipped_slices import add_slices, slices_of
 from weft.engines.spark.columnar.shipping import Shipment
+from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.sql.fan_out import NODE, START
@@ -56,6 +57,7 @@ class ColumnarStrategy:
 
     def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
         """Return the lazy result of each query; those of one scope share their rows."""
+        prepare_executors(source.sparkSession)
         shipment = Shipment.of(scope, source)
         hosted = shipment.hosted
         rows = self._rows(shipment, hosted.dump(), spark_schema(hosted.output))

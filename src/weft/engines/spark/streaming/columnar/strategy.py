@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from weft.engines.spark.columnar.strategy import result_of
+from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.executor_batches import (
@@ -99,6 +100,7 @@ def transformed(
     post: Post, versions: Versions, delay_us: int | None, mode: str = APPEND
 ) -> DataFrame:
     """Run the events of all parcels through the operators; rows come as blobs of Arrow."""
+    prepare_executors(post.frame.sparkSession)
     packed = post.frame.mapInArrow(Packer(len(post.parcels), post.buckets), PACKED_SCHEMA)
     processor = BucketProcessor(versions, post.buckets, delay_us_of(post.source, delay_us), mode)
     moved = packed.groupBy(BUCKET).transformWithState(
