@@ -65,6 +65,9 @@ install_packages() {
   # an isolated build would fetch whatever version is newest that day.
   pip_install --constraint constraints.txt hatchling setuptools
   pip_install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+  say "compiling the kernels that most runs need"
+  "$VENV/bin/python" -m weft.cli.first_use </dev/null ||
+    fail "the kernels cannot be compiled" "Look above for the reason."
   wanted_stamp >"$STAMP"
 }
 

@@ -225,7 +225,6 @@ def _distribute(numbers: Int64s, rows: Int64s, counts: Int64s, out: Int64s) -> N
         counts[number] += 1
 
 
-@unlocked
 def _ordered(
     ends_us: Int64s, places: Int64s, starts_us: Int64s, ranks: Int64s, most: int, order: Int64s
 ) -> bool:
