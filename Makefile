@@ -22,6 +22,8 @@ WITH_SPARK = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && \
   export SPARK_LOCAL_IP="$${SPARK_LOCAL_IP:-127.0.0.1}" &&
 
 PYTEST = $(BIN)/python -m pytest
+# Two workers: one for all that starts Spark (tests/conftest.py), one for the rest.
+WORKERS = -n 2 --dist loadgroup
 WITH_COVERAGE = $(if $(COVERAGE),--cov=weft --cov-report=term-missing:skip-covered)
 KERNEL_TESTS := tests/unit/kernels
 
@@ -35,11 +37,11 @@ demo: setup  ## run many window queries on Spark as one shared plan, and show th
 	@$(WITH_SPARK) $(BIN)/weft demo $(ARGS)
 
 test: lint  ## lint, then all tests, then the kernel tests again as plain Python
-	@$(WITH_SPARK) $(PYTEST) $(WITH_COVERAGE) $(ARGS)
+	@$(WITH_SPARK) $(PYTEST) $(WORKERS) $(WITH_COVERAGE) $(ARGS)
 	@if [ -d $(KERNEL_TESTS) ]; then \
 	  echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"; \
 	  NUMBA_DISABLE_JIT=1 NUMBA_CACHE_DIR=.pytest_cache/no-jit/numba \
-	    $(PYTEST) -o cache_dir=.pytest_cache/no-jit $(KERNEL_TESTS); \
+	    $(PYTEST) $(WORKERS) -o cache_dir=.pytest_cache/no-jit $(KERNEL_TESTS); \
 	fi
 
 lint: setup  ## check style, format and types
@@ -50,8 +52,8 @@ lint: setup  ## check style, format and types
 bench: setup  ## run the benchmarks; each checks its answer
 	@$(WITH_SPARK) $(BIN)/weft bench $(ARGS)
 
-soak: setup  ## run the long tests that `make test` leaves out
-	@$(WITH_SPARK) $(PYTEST) -m soak $(ARGS)
+soak: setup  ## run the long tests that `make test` leaves out, and random tests for long
+	@$(WITH_SPARK) $(PYTEST) -m "soak or hypothesis" --hypothesis-profile=soak $(ARGS)
 
 connect: setup  ## run the Spark tests over Spark Connect
 	@$(WITH_SPARK) SPARK_REMOTE="local[2]" $(PYTEST) tests/engines/spark $(ARGS)

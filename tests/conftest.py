@@ -1,20 +1,45 @@
-"""What all tests share: golden files."""
+"""What all tests share: golden files, and one worker for all that starts Spark."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 
 # Test modules are imported by path, so packages beside them are found only from here.
 sys.path.insert(0, str(Path(__file__).parent))
 
+import sampling  # noqa: F401  chooses how hypothesis runs
 from golden.loader import Case, rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+
+
+# Tests are short: what the better of Java's two compilers takes for itself, few of them earn back.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+NO_JAVA = "/no Java: tests that start Spark are marked `spark`"
+
+
+@pytest.hookimpl(tryfirst=True)  # workers read the groups in this same hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep all that starts Spark in one worker: one session, and never two at a time."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let no other test start Spark: it would run beside the session of the worker for it."""
+    if item.get_closest_marker("spark"):
+        return (yield)
+    with mock.patch.dict(os.environ, JAVA_HOME=NO_JAVA):
+        return (yield)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,7 +25,9 @@ def sessions(page: Path) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", [README, TUTORIAL], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(README, marks=pytest.mark.spark), TUTORIAL], ids=lambda p: p.name
+)
 def test_the_commands_of_a_page_run_and_print_what_it_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for command, output in sessions(page):

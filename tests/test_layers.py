@@ -143,17 +143,15 @@ plan.explain('text'), plan.explain('html'), plan.explain('json')
 
 
 def test_importing_weft_takes_under_300_ms() -> None:
-    # The best of a few: the machine may be busy, the import itself is what is judged.
+    # Of the processor, and the best of a few: the machine may be busy with other tests.
+    code = "from time import process_time as now; start = now(); import weft; print(now() - start)"
     times = []
     for _ in range(5):
         run = subprocess.run(
-            [sys.executable, "-X", "importtime", "-c", "import weft"],
-            capture_output=True,
-            text=True,
-            check=True,
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
-        times.append(int(run.stderr.splitlines()[-1].split("|")[1]))
-    assert min(times) < 300_000
+        times.append(float(run.stdout))
+    assert min(times) < 0.3
 
 
 def test_reference_engine_uses_no_array_library() -> None:

@@ -49,11 +49,23 @@ def read(path: Path) -> list[Case]:
     return cases
 
 
-def cases(pattern: str) -> list[object]:
-    """Return the cases of all files under tests/golden that match, as pytest parameters."""
+def cases(pattern: str, on_spark: str | None = None) -> list[object]:
+    """Return the cases of all files under tests/golden that match, as pytest parameters.
+
+    Those whose text has a line that begins with `on_spark` are marked as tests of Spark.
+    """
     paths = sorted(_HERE.glob(pattern))
     assert paths, f"no golden file matches {pattern}"
-    return [pytest.param(c, id=f"{p.stem}: {c.title}") for p in paths for c in read(p)]
+    return [
+        pytest.param(c, id=f"{p.stem}: {c.title}", marks=_marks(c, on_spark))
+        for p in paths
+        for c in read(p)
+    ]
+
+
+def _marks(case: Case, on_spark: str | None) -> list[pytest.MarkDecorator]:
+    starts = on_spark and any(line.startswith(on_spark) for line in case.text.splitlines())
+    return [pytest.mark.spark] if starts else []
 
 
 def rewrite(case: Case, got: str) -> None:

@@ -45,7 +45,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("case", cases("cli/*.test"))
+@pytest.mark.parametrize("case", cases("cli/*.test", on_spark="weft run "))
 def test_command_line(
     case: Case, golden: Callable[[Case, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

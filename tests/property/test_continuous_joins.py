@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft import agg
 from weft.bench.suite.joins.runs import filled, streams_of
 from weft.cost.joins.tuples import SideLoad, placement_name, placements
@@ -130,7 +131,7 @@ def now(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 @pytest.mark.parametrize("method", ["hash", "nested loop"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_all_placements_agree_after_every_batch(method: Method, data: st.DataObject) -> None:
     query = data.draw(star_joins())
@@ -151,7 +152,7 @@ def test_all_placements_agree_after_every_batch(method: Method, data: st.DataObj
             assert_same_rows(query, join.result(), wanted, name)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_a_change_of_placement_never_changes_the_result(data: st.DataObject) -> None:
     query = data.draw(star_joins())
@@ -168,7 +169,7 @@ def test_a_change_of_placement_never_changes_the_result(data: st.DataObject) -> 
         assert_same_rows(query, join.result(), now(query, tables))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_batches_of_several_sources_may_come_together(data: st.DataObject) -> None:
     query = data.draw(star_joins())
@@ -183,7 +184,7 @@ def test_batches_of_several_sources_may_come_together(data: st.DataObject) -> No
         assert_same_rows(query, join.result(), now(query, tables))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_the_order_of_probes_never_changes_the_result(data: st.DataObject) -> None:
     query = data.draw(star_joins(most=4))
@@ -231,7 +232,7 @@ def test_rows_of_a_set_have_tuples_however_large_batches_are(inputs: int, method
     assert small.state.counters.tolist() == large.state.counters.tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_a_continuous_session_goes_on_from_a_snapshot(data: st.DataObject) -> None:
     query = data.draw(star_joins())

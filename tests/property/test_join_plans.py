@@ -10,6 +10,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import weft
+from sampling import examples
 from weft.cost.joins.tuples import placement_name, placements
 from weft.engines.reference.engine import ReferenceEngine
 from weft.plan import Slice
@@ -34,7 +35,7 @@ def oracle(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 @pytest.mark.parametrize("engine", ["reference", "local"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(asked=joins_with_rows(joint=True))
 def test_every_placement_gives_the_rows_of_the_definition(engine: str, asked: Asked) -> None:
     query, tables = asked
@@ -48,7 +49,7 @@ def test_every_placement_gives_the_rows_of_the_definition(engine: str, asked: As
 WINDOWS = (PeriodicWindow(4, 2), PeriodicWindow(6, 3), PeriodicWindow(12, 2, 1))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20))
 @given(asked=joins_with_rows(2, tables=False, joint=True), data=st.data())
 def test_joins_that_share_slices_give_the_rows_of_the_definition(
     asked: Asked, data: st.DataObject

@@ -7,6 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.aggregates import AggregateCall, Partial
 from weft.plan import (
     FOLD,
@@ -38,7 +39,7 @@ from weft.window import (
     SessionWindow,
 )
 
-SETTINGS = settings(deadline=None, max_examples=60)
+SETTINGS = settings(deadline=None, max_examples=examples(30))
 names = st.text(min_size=1, max_size=8)
 columns = st.sampled_from(["x", "temp", "`odd name`", "a + b"])
 counts = st.integers(1, 10**12)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import weft
+from sampling import examples
 from weft.plan.validate import validate
 from weft.planners.portfolio import PLANNERS
 from weft.running import columns_of_table
@@ -18,7 +19,9 @@ from weft.testing.strategies import events, periodic_windows, windows, workloads
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(
+    deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow]
+)
 statistics = st.builds(
     weft.Statistics, rate=st.sampled_from([1e4, 1e6, 1e8]), keys=st.sampled_from([1, 3, 1000])
 )

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HOST = "127.0.0.1"
 SPARK_HOME = Path(pyspark.__file__).parent
 SPARK_CLASS = SPARK_HOME / "bin" / "spark-class"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # six of them start on this machine
 JOB = '''
 import pyarrow as pa
 import weft
@@ -85,6 +86,7 @@ def started(folder: Path, *command: str) -> Iterator[None]:
     """Run a daemon of Spark's as long as the block runs."""
     environment = clean_environment()
     environment |= {"SPARK_WORKER_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = QUICK_JAVA
     with (folder / "daemon.log").open("a") as log:
         daemon = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
     try:
@@ -147,6 +149,7 @@ def test_the_package_ships_to_a_cluster_with_py_files(tmp_path: Path) -> None:
             "spark.cores.max": "2",
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": QUICK_JAVA,
             "spark.sql.shuffle.partitions": "2",
             "spark.ui.enabled": "false",
             "spark.driver.host": HOST,

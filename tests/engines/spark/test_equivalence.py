@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import weft
+from sampling import examples
 from weft import agg
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
@@ -56,7 +57,7 @@ def assert_same(
     got.unpersist()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=CHECKS)
 @given(
     workload=workloads(window=periodic_windows(), most=2),
     table=events(),
@@ -84,7 +85,7 @@ def at_distinct_times(table: pa.Table) -> pa.Table:
     return table.take(np.unique(times, return_index=True)[1])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=CHECKS)
 @given(workload=workloads(most=2), table=events(), planner=st.sampled_from(["auto", *PLANNERS]))
 def test_random_workloads_of_every_window(
     spark: SparkSession, workload: weft.Workload, table: pa.Table, planner: str

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 
 import weft
+from sampling import examples
 from weft.bench.frame import Case
 from weft.bench.race import run_entry
 from weft.bench.suite.joins.spark import AUCTIONS
@@ -35,7 +36,7 @@ S = 1_000_000
 
 
 @settings(
-    max_examples=8,
+    max_examples=examples(4),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import weft
+from sampling import examples
 from weft import agg
 from weft.engines.spark.session import to_spark
 from weft.plan import STRATEGIES
@@ -96,7 +97,7 @@ def test_rows_are_those_of_stock_spark(spark: SparkSession, strategy: str) -> No
     assert_as_stock(to_spark(readings(), spark), windows, strategy)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(
     shapes=st.sets(
         st.tuples(st.integers(1, 12), st.integers(1, 12), st.integers(0, 11)),
