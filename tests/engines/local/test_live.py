@@ -382,3 +382,20 @@ def test_a_registration_that_cannot_be_leaves_the_session_as_it_was(action, mess
         action(session)
     assert session.queries == queries_before
     assert session.snapshot() == before
+
+
+def test_sessions_of_several_stores_keep_their_events_when_another_query_comes() -> None:
+    rows = 20
+    times = pa.array([0] * rows, pa.timestamp("us", "UTC"))
+    table = pa.table({"ts": times, "i": pa.array(range(rows), pa.int64())})
+    sessions = {"3": weft.session(3), "1": weft.session(1), "w": weft.tumbling(1)}
+    ask = {"source": "events", "time": "ts"}
+    asked = weft.Query("q", windows=sessions, aggs={"m": weft.agg.median("i")}, **ask)
+    session = LocalSession(asked, watermark=0)
+    session.push("events", table.slice(0, 1))
+    session.register(
+        weft.Query("later", windows={"w": weft.tumbling(1)}, aggs={"n": weft.agg.count()}, **ask)
+    )
+    session.push("events", table.slice(1))
+    wanted = weft.run(asked, {"events": table}, engine="reference")
+    assert_same_rows(asked, session.finish()["q"], wanted)

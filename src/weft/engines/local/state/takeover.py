@@ -76,9 +76,17 @@ def _stores(new: ScopeOperator, old: ScopeOperator | None, since_us: int | None)
     """Keep windows with the events they share, let others join them, and start the rest."""
     left = {rolls: one for store in new.delimited for rolls, one in store.members.items()}
     found: list[Delimited] = []
-    for store in [] if old is None else old.delimited:
+    stores = [] if old is None else old.delimited
+    known = {one.window: store.name for store in stores for one in store.members.values()}
+    for store in stores:
         before = {one.window: one for one in store.members.values()}
-        able = {r: one for r, one in left.items() if set(one.partials) <= set(store.partials)}
+        able = {
+            rolls: one
+            for rolls, one in left.items()
+            if set(one.partials) <= set(store.partials)
+            # What another store has seen of a window is not lost by joining this one.
+            and known.get(one.window, store.name) == store.name
+        }
         stays = any(one.window in before for one in able.values())
         if stays:
             found.append(_continued(store, able, before, since_us))
