@@ -1,7 +1,7 @@
 """Write constraints.txt from the packages that are installed in the running environment.
 
 Run it with `.venv/bin/python scripts/pin.py` after upgrading something there. Only what
-`weft[dev]` and its build need is written, so a package tried out by hand never becomes a pin.
+`weft-spark[dev]` and its build need is written, so a package tried out by hand never becomes a pin.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOTS = ("weft[dev]", "hatchling", "pip", "setuptools")
+ROOTS = ("weft-spark[dev]", "hatchling", "pip", "setuptools")
 CONSTRAINTS = Path(__file__).resolve().parent.parent / "constraints.txt"
 HEADER = """\
 # The whole development environment, pinned. Written by scripts/pin.py; see CONTRIBUTING.md.
@@ -39,7 +39,7 @@ def pins(roots: tuple[str, ...] = ROOTS) -> dict[str, str]:
             if need.marker is None
             or any(need.marker.evaluate({"extra": extra}) for extra in (wanted.extras or {""}))
         ]
-    del versions["weft"]
+    del versions["weft-spark"]
     return versions
 
 

@@ -7,6 +7,7 @@ It is written in lower case, without a full stop, in the user's own words.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,6 +71,21 @@ class InternalError(WeftError):
         super().__init__(
             f"internal error: {message}",
             hint="this is a bug in weft; please report it with the output of `weft explain`",
+        )
+
+
+def require(package: str, extra: str, what: str) -> None:
+    """Refuse what needs a package that is not installed, and say how to get it.
+
+    >>> require("no_such_package", "spark", "the engine")
+    Traceback (most recent call last):
+    weft.errors.UnsupportedError: the engine needs no_such_package, which is not installed
+    hint: pip install 'weft-spark[spark]'
+    """
+    if find_spec(package) is None:
+        raise UnsupportedError(
+            f"{what} needs {package}, which is not installed",
+            hint=f"pip install 'weft-spark[{extra}]'",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import QueryError, UnsupportedError
+from weft.errors import QueryError, UnsupportedError, require
 from weft.plan import ENGINES, Plan
 from weft.query import JoinQuery, Query, Workload
 
@@ -275,6 +275,8 @@ def engine_named(name: str, strategy: str | None = None) -> Engine:
         from weft.engines.local.engine import LocalEngine
 
         return LocalEngine()
+    if name in ("spark", STREAM):
+        require("pyspark", "spark", "the engine spark")
     if name == "spark":
         from weft.engines.spark.engine import SparkEngine
 

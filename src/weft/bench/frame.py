@@ -264,10 +264,10 @@ def missing(needs: Iterable[str]) -> str:
     """Say which libraries are absent and how to get them; empty when all are there.
 
     >>> missing(["math"]), missing(["no_such_library"])
-    ('', "needs no_such_library: pip install 'weft[bench]'")
+    ('', "needs no_such_library: pip install 'weft-spark[bench]'")
     """
     absent = [library for library in needs if find_spec(library) is None]
-    return f"needs {', '.join(absent)}: pip install 'weft[bench]'" if absent else ""
+    return f"needs {', '.join(absent)}: pip install 'weft-spark[bench]'" if absent else ""
 
 
 def _check_name(name: str) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weft.bench.frame import Cell, Entry, Judgement
 
 _LIBRARIES = (
-    "weft",
+    "weft-spark",
     "numpy",
     "numba",
     "pyarrow",

@@ -22,6 +22,12 @@ BUG = 3
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports of a command that SIGPIPE ended, such as `cat` in `| head`
 
+# Packages that weft runs without, and the extra that each comes with.
+_EXTRAS = {
+    **dict.fromkeys(("pyspark", "py4j", "pandas"), "spark"),
+    **dict.fromkeys(("bottleneck", "duckdb", "matplotlib", "polars"), "bench"),
+}
+
 
 class Commands(TyperGroup):
     """A group of commands none of which ends in a traceback."""
@@ -80,6 +86,8 @@ def _status_of(command: Callable[[], Any]) -> int:
     except Exception as error:  # noqa: BLE001  the last resort: a bug is told as one
         if _is_sparks(error):
             return _failed(_spark_message(error), BAD_INPUT)
+        if isinstance(error, ModuleNotFoundError) and error.name in _EXTRAS:
+            return _failed(_package_message(error.name), BAD_INPUT)
         return _failed(str(InternalError(f"{type(error).__name__}: {error}")), BUG)
     if result == INTERRUPTED:
         return _failed("interrupted", INTERRUPTED)
@@ -119,6 +127,11 @@ def _spark_message(error: Exception) -> str:
     said = (found[1] if found else text.strip().splitlines()[0]).split(" SQLSTATE")[0].strip(" .")
     hint = "check the table and its values; WEFT_DEBUG=1 in the environment shows all Spark said"
     return f"error: spark: {said[:1].lower()}{said[1:]}\nhint: {hint}"
+
+
+def _package_message(package: str) -> str:
+    hint = f"pip install 'weft-spark[{_EXTRAS[package]}]'"
+    return f"error: this needs {package}, which is not installed\nhint: {hint}"
 
 
 def _os_message(error: OSError) -> str:

@@ -232,7 +232,7 @@ def test_a_missing_library_skips_its_contender_and_its_bars() -> None:
     bars = (Bar("one", "peer", 1.0), Bar("one", "three", 1.5))
     outcome = run_entry(replace(RACE, contenders=contenders, bars=bars), quick=False)
     assert outcome.status == "ok"
-    needs = "needs no_such_library: pip install 'weft[bench]'"
+    needs = "needs no_such_library: pip install 'weft-spark[bench]'"
     assert outcome.notes == (f"peer skipped: {needs}",)
     assert [(v.judgement, v.reason) for v in outcome.verdicts] == [
         ("not judged", needs),
@@ -315,7 +315,7 @@ def test_a_table_with_a_wrong_answer_shows_no_figures() -> None:
 def test_a_table_whose_library_is_missing_is_skipped() -> None:
     outcome = run_entry(replace(TABLE, needs=("no_such_library",)), quick=False)
     assert outcome.status == "skipped"
-    assert outcome.notes == ("skipped: needs no_such_library: pip install 'weft[bench]'",)
+    assert outcome.notes == ("skipped: needs no_such_library: pip install 'weft-spark[bench]'",)
 
 
 def test_entries_that_name_what_is_not_there_cannot_be_made() -> None:

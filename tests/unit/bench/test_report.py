@@ -103,7 +103,7 @@ def test_without_matplotlib_the_run_goes_on_and_says_so(
     monkeypatch.setattr(plot, "NEEDS", ("no_such_library",))
     status, text, _ = run(CURVE, tmp_path=tmp_path)
     assert status == 0
-    assert "plot skipped: needs no_such_library: pip install 'weft[bench]'" in text
+    assert "plot skipped: needs no_such_library: pip install 'weft-spark[bench]'" in text
     assert not (tmp_path / "plots").exists()
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from weft.binding import TableColumns
 from weft.engines.spark.executors import use_this_python
-from weft.errors import WeftError
+from weft.errors import WeftError, require
 from weft.frames import in_microseconds
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def local_session(
     All cores unless told otherwise, a quarter of the memory, no web interface, time zone UTC, no
     log. `settings` are Spark's own, such as `{"spark.driver.memory": "4g"}`, and win over these.
     """
+    require("pyspark", "spark", "a Spark session")
     from pyspark.sql import SparkSession
 
     use_this_python()
