@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.kernels.columns import Columns, Partial, get, length, load, put, store
+from weft.kernels.columns import Columns, Partial, get, put
 from weft.kernels.compiled import kernel
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -335,17 +336,4 @@ def _upto(op: Any, state: State, node: int, stop: int) -> Partial:
     return answer
 
 
-@kernel
-def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
-    """Insert one value, evict first if n are held, and answer."""
-    if state.at[key, SIZE] >= n:
-        evict(op, state, key)
-    insert(op, state, key, value)
-    return query(op, state, key)
-
-
-@kernel
-def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
-    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
-    for i in range(length(values)):
-        store(out, i, slide_one(op, state, key, load(values, i), n))
+slide_one, slide = slides.compiled_for(__name__, "slide_one", "slide")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
+from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques.ring import power_of_two
+from weft.kernels.techniques import ring, slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -33,7 +33,7 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     """Allocate an empty window for up to `capacity` partials for each key."""
     at = np.zeros((keys, 3), np.int64)
     at[:, COMMUTES] = operation.laws.commutative
-    return State(operation.columns(keys, 2 * power_of_two(capacity)), at)
+    return State(operation.columns(keys, 2 * ring.power_of_two(capacity)), at)
 
 
 def resized(operation: Operation, state: State, capacity: int) -> State:
@@ -76,12 +76,6 @@ def _set_leaf(op: Any, state: State, key: int, position: int, value: Partial) ->
 def capacity(state: State) -> int:
     """Count the partials that fit for each key."""
     return mask(state.tree) // 2 + 1
-
-
-@kernel
-def size(state: State, key: int) -> int:
-    """Count the partials in the window of `key`."""
-    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -139,13 +133,6 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
 
 
 @kernel
-def query_last(op: Any, state: State, key: int, count: int) -> Partial:
-    """Combine the newest `count` partials, or all when there are fewer."""
-    held = state.at[key, END] - state.at[key, FRONT]
-    return query_range(op, state, key, max(held - count, 0), held)
-
-
-@kernel
 def query(op: Any, state: State, key: int) -> Partial:
     """Combine the whole window, oldest first."""
     if state.at[key, COMMUTES]:
@@ -166,23 +153,6 @@ def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partia
     return query(op, state, key)
 
 
-@kernel
-def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
-    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
-    for i in range(length(values)):
-        store(out, i, slide_one(op, state, key, load(values, i), n))
-
-
-@kernel
-def slide_ranges(
-    op: Any, state: State, key: int, values: Columns, counts: npt.NDArray[np.int64], out: Columns
-) -> None:
-    """Answer several ranges after each value; `counts` descend, so the first is the longest."""
-    place = 0
-    for i in range(length(values)):
-        if state.at[key, END] - state.at[key, FRONT] >= counts[0]:
-            evict(op, state, key)
-        insert(op, state, key, load(values, i))
-        for count in counts:
-            store(out, place, query_last(op, state, key, count))
-            place += 1
+size, query_last, slide, slide_ranges = slides.compiled_for(
+    __name__, "size", "query_last", "slide", "slide_ranges"
+)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
+from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques.ring import power_of_two
+from weft.kernels.techniques import ring, slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -30,18 +30,9 @@ class State(NamedTuple):
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     """Allocate an empty window for up to `capacity` partials for each key."""
-    return State(operation.columns(keys, power_of_two(capacity)), np.zeros((keys, 2), np.int64))
-
-
-def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
-    return mask(state.ring) + 1
-
-
-@kernel
-def size(state: State, key: int) -> int:
-    """Count the partials in the window of `key`."""
-    return int(state.at[key, END] - state.at[key, FRONT])
+    return State(
+        operation.columns(keys, ring.power_of_two(capacity)), np.zeros((keys, 2), np.int64)
+    )
 
 
 @kernel
@@ -49,24 +40,6 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
     """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     state.at[key, END] += 1
-
-
-@kernel
-def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
-    state.at[key, FRONT] += 1
-
-
-@kernel
-def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
-    """Remove the oldest `count` partials."""
-    state.at[key, FRONT] += count
-
-
-@kernel
-def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
-    return query_range(op, state, key, 0, state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -79,39 +52,7 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
     return answer
 
 
-@kernel
-def query_last(op: Any, state: State, key: int, count: int) -> Partial:
-    """Combine the newest `count` partials, or all when there are fewer."""
-    held = state.at[key, END] - state.at[key, FRONT]
-    return query_range(op, state, key, max(held - count, 0), held)
-
-
-@kernel
-def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
-    """Insert one value, evict first if n are held, and answer."""
-    if state.at[key, END] - state.at[key, FRONT] >= n:
-        evict(op, state, key)
-    insert(op, state, key, value)
-    return query(op, state, key)
-
-
-@kernel
-def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
-    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
-    for i in range(length(values)):
-        store(out, i, slide_one(op, state, key, load(values, i), n))
-
-
-@kernel
-def slide_ranges(
-    op: Any, state: State, key: int, values: Columns, counts: npt.NDArray[np.int64], out: Columns
-) -> None:
-    """Answer several ranges after each value; `counts` descend, so the first is the longest."""
-    place = 0
-    for i in range(length(values)):
-        if state.at[key, END] - state.at[key, FRONT] >= counts[0]:
-            evict(op, state, key)
-        insert(op, state, key, load(values, i))
-        for count in counts:
-            store(out, place, query_last(op, state, key, count))
-            place += 1
+size, query, query_last, slide_one, slide, slide_ranges = slides.compiled_for(
+    __name__, "size", "query", "query_last", "slide_one", "slide", "slide_ranges"
+)
+capacity, evict, bulk_evict = ring.capacity, ring.evict, ring.bulk_evict

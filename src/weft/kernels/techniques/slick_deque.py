@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques.ring import power_of_two
+from weft.kernels.techniques import ring, slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -33,23 +33,12 @@ class State(NamedTuple):
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     """Allocate an empty window for up to `capacity` partials for each key."""
-    slots = power_of_two(capacity)
+    slots = ring.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
         np.zeros((keys, slots), np.int64),
         np.zeros((keys, 4), np.int64),
     )
-
-
-def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
-    return mask(state.winners) + 1
-
-
-@kernel
-def size(state: State, key: int) -> int:
-    """Count the partials in the window of `key`."""
-    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -105,31 +94,6 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
 
 
 @kernel
-def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
-    """Insert one value, evict first if n are held, and answer."""
-    if state.at[key, END] - state.at[key, FRONT] >= n:
-        evict(op, state, key)
-    insert(op, state, key, value)
-    return query(op, state, key)
-
-
-@kernel
-def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
-    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
-    for i in range(length(values)):
-        store(out, i, slide_one(op, state, key, load(values, i), n))
-
-
-@kernel
-def slide_keyed(
-    op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
-) -> None:
-    """Slide the window of `keys[i]` by `values[i]`."""
-    for i in range(len(keys)):
-        store(out, i, slide_one(op, state, keys[i], load(values, i), n))
-
-
-@kernel
 def slide_ranges(
     op: Any, state: State, key: int, values: Columns, counts: npt.NDArray[np.int64], out: Columns
 ) -> None:
@@ -145,3 +109,9 @@ def slide_ranges(
                 node += 1
             store(out, place, get(state.winners, key, node & slots))
             place += 1
+
+
+size, slide_one, slide, slide_keyed = slides.compiled_for(
+    __name__, "size", "slide_one", "slide", "slide_keyed"
+)
+capacity = ring.capacity

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques.ring import power_of_two
+from weft.kernels.techniques import ring, slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -35,22 +35,11 @@ def new(operation: Operation, capacity: int, keys: int = 1, counts: tuple[int, .
     """Allocate empty windows; without `counts` there is one range, all that the window holds."""
     spans = np.array(counts or (capacity,), np.int64)
     return State(
-        operation.columns(keys, power_of_two(capacity)),
+        operation.columns(keys, ring.power_of_two(capacity)),
         operation.columns(keys, len(spans)),
         spans,
         np.zeros((keys, 2), np.int64),
     )
-
-
-def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
-    return mask(state.ring) + 1
-
-
-@kernel
-def size(state: State, key: int) -> int:
-    """Count the partials in the window of `key`."""
-    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -96,22 +85,6 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
 
 
 @kernel
-def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
-    """Insert one value, evict first if n are held, and answer."""
-    if state.at[key, END] - state.at[key, FRONT] >= n:
-        evict(op, state, key)
-    insert(op, state, key, value)
-    return query(op, state, key)
-
-
-@kernel
-def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
-    """Store in `out[i]` the combine of the last n values up to `values[i]`."""
-    for i in range(length(values)):
-        store(out, i, slide_one(op, state, key, load(values, i), n))
-
-
-@kernel
 def slide_ranges(
     op: Any, state: State, key: int, values: Columns, counts: npt.NDArray[np.int64], out: Columns
 ) -> None:
@@ -124,3 +97,7 @@ def slide_ranges(
         for q in range(len(counts)):
             store(out, place, get(state.running, key, q))
             place += 1
+
+
+size, slide_one, slide = slides.compiled_for(__name__, "size", "slide_one", "slide")
+capacity = ring.capacity

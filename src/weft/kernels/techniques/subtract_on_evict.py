@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques.ring import power_of_two
+from weft.kernels.techniques import ring, slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -33,21 +33,10 @@ class State(NamedTuple):
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     """Allocate an empty window for up to `capacity` partials for each key."""
     return State(
-        operation.columns(keys, power_of_two(capacity)),
+        operation.columns(keys, ring.power_of_two(capacity)),
         operation.columns(keys, 1),
         np.zeros((keys, 2), np.int64),
     )
-
-
-def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
-    return mask(state.ring) + 1
-
-
-@kernel
-def size(state: State, key: int) -> int:
-    """Count the partials in the window of `key`."""
-    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -73,15 +62,6 @@ def query(op: Any, state: State, key: int) -> Partial:
 
 
 @kernel
-def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
-    """Insert one value, evict first if n are held, and answer."""
-    if state.at[key, END] - state.at[key, FRONT] >= n:
-        evict(op, state, key)
-    insert(op, state, key, value)
-    return query(op, state, key)
-
-
-@kernel
 def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns) -> None:
     """Store in `out[i]` the combine of the last n values up to `values[i]`."""
     total = length(values)
@@ -98,15 +78,6 @@ def slide(op: Any, state: State, key: int, values: Columns, n: int, out: Columns
     ring, slots, front = state.ring, mask(state.ring), state.at[key, FRONT]
     for j in range(n):
         put(ring, key, (front + j) & slots, load(values, total - n + j))
-
-
-@kernel
-def slide_keyed(
-    op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
-) -> None:
-    """Slide the window of `keys[i]` by `values[i]`."""
-    for i in range(len(keys)):
-        store(out, i, slide_one(op, state, keys[i], load(values, i), n))
 
 
 @kernel
@@ -153,3 +124,7 @@ def _sum(values: npt.NDArray[np.float64], start: int, stop: int) -> float:
     for i in range(whole, stop):
         first += load(values, i)
     return (first + second) + (third + fourth)
+
+
+size, slide_one, slide_keyed = slides.compiled_for(__name__, "size", "slide_one", "slide_keyed")
+capacity = ring.capacity

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques.ring import power_of_two
+from weft.kernels.techniques import ring, slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -36,21 +36,10 @@ class State(NamedTuple):
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     """Allocate an empty window for up to `capacity` partials for each key."""
     return State(
-        operation.columns(keys, power_of_two(capacity)),
+        operation.columns(keys, ring.power_of_two(capacity)),
         operation.columns(keys, 1),
         np.zeros((keys, 3), np.int64),
     )
-
-
-def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
-    return mask(state.ring) + 1
-
-
-@kernel
-def size(state: State, key: int) -> int:
-    """Count the partials in the window of `key`."""
-    return int(state.at[key, END] - state.at[key, FRONT])
 
 
 @kernel
@@ -96,15 +85,6 @@ def query(op: Any, state: State, key: int) -> Partial:
     if state.at[key, FRONT] < state.at[key, MIDDLE]:
         front = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))
     return op.combine(front, get(state.back, key, 0))
-
-
-@kernel
-def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
-    """Insert one value, evict first if n are held, and answer."""
-    if state.at[key, END] - state.at[key, FRONT] >= n:
-        evict(op, state, key)
-    insert(op, state, key, value)
-    return query(op, state, key)
 
 
 @kernel
@@ -165,10 +145,5 @@ def _cycle_and_flip(op: Any, values: Columns, i: int, n: int, out: Columns) -> N
     store(out, i + n, op.combine(load(values, i), suffix))
 
 
-@kernel
-def slide_keyed(
-    op: Any, state: State, keys: npt.NDArray[np.int64], values: Columns, n: int, out: Columns
-) -> None:
-    """Slide the window of `keys[i]` by `values[i]`."""
-    for i in range(len(keys)):
-        store(out, i, slide_one(op, state, keys[i], load(values, i), n))
+size, slide_one, slide_keyed = slides.compiled_for(__name__, "size", "slide_one", "slide_keyed")
+capacity = ring.capacity
