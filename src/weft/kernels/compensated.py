@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.aggregates.laws import Laws
+from weft.kernels.compiled import unlocked
 from weft.kernels.operations import Operation
-from weft.kernels.parallel import unlocked
 
 Pair = tuple[float, float]
 

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-
-from numba import njit
-
-from weft.kernels.compiled import kernel
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,15 +23,6 @@ Scalar = TypeVar("Scalar", bound="np.generic")
 
 THREADS = min(os.cpu_count() or 1, 4)
 ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has started
-
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
-
-
-def unlocked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile `function` as `kernel` does, and release the interpreter lock while it runs."""
-    kernel(function)  # gives the function the name under which its compilation is kept on disk
-    compiled: Callable[Parameters, Result] = njit(**_OPTIONS)(function)
-    return compiled
 
 
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

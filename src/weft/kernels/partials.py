@@ -16,8 +16,8 @@ from weft.aggregates.laws import Laws
 from weft.errors import DataError
 from weft.kernels import operations
 from weft.kernels.compensated import COMPENSATED_SUM
+from weft.kernels.compiled import unlocked
 from weft.kernels.operations import Operation
-from weft.kernels.parallel import unlocked
 from weft.kernels.ranges.choice import aggregate_ranges
 
 if TYPE_CHECKING:

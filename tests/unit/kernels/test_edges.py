@@ -1,10 +1,9 @@
-"""Edges at run time: table, heap and sieve agree with each other and with plain enumeration."""
+"""Edges at run time: tables agree with plain enumeration."""
 
 from __future__ import annotations
 
 from math import lcm
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,11 +13,8 @@ from weft.errors import InternalError
 from weft.kernels.grouping import edges
 from weft.kernels.grouping.edges import (
     PeriodTable,
-    edges_between,
-    heap_edges,
     marks_per_period,
     primitive,
-    sieve_edges,
 )
 from weft.kernels.grouping.slices import EdgeHorizon
 
@@ -27,16 +23,6 @@ CLASSES = st.lists(st.tuples(st.integers(-30, 30), st.integers(1, 25)), min_size
 
 def enumerated(classes, start, stop):
     return [t for t in range(start, stop) if any((t - r) % m == 0 for r, m in classes)]
-
-
-@settings(deadline=None, max_examples=100)
-@given(classes=CLASSES, start=st.integers(-200, 200), size=st.integers(0, 150))
-def test_table_heap_and_sieve_list_the_same_edges(classes, start, size):
-    want = enumerated(classes, start, start + size)
-    assert PeriodTable.of(classes).edges_between(start, start + size).tolist() == want
-    assert heap_edges(classes, start, start + size).tolist() == want
-    assert sieve_edges(classes, start, start + size).tolist() == want
-    assert EdgeHorizon.of(classes).edges_between(start, start + size).tolist() == want
 
 
 @settings(deadline=None, max_examples=100)
@@ -56,12 +42,12 @@ def test_slices_hold_their_instants_and_ordinals_count_edges(classes, times):
 
 @settings(deadline=None, max_examples=60)
 @given(classes=CLASSES, time=st.integers(-500, 500))
-def test_rank_is_whole_periods_and_edges_of_one(classes, time):
+def test_an_ordinal_counts_whole_periods_and_edges_of_one(classes, time):
     table = PeriodTable.of(classes)
     period = lcm(*(m for _, m in classes))
     of_one = enumerated(classes, 0, period)
     want = time // period * len(of_one) + sum(edge <= time % period for edge in of_one)
-    assert table.rank(np.array([time])).tolist() == [want]
+    assert table.slice_of(np.array([time])).tolist() == [want - 1]
 
 
 def test_the_same_query_covers_different_numbers_of_slices_at_different_phases():
@@ -70,8 +56,8 @@ def test_the_same_query_covers_different_numbers_of_slices_at_different_phases()
     counts = []
     for size, slide in queries:
         fires = np.arange(0, 60, slide)
-        counts.append(set((table.rank(fires) - table.rank(fires - size)).tolist()))
-    assert table.edges_between(0, 60).size == 22
+        counts.append(set((table.slice_of(fires) - table.slice_of(fires - size)).tolist()))
+    assert np.diff(table.slice_of(np.array([0, 60]))).tolist() == [22]
     assert counts == [{4, 5}, {8, 9, 10}, {22}, {22}]
 
 
@@ -91,25 +77,11 @@ def test_a_period_without_direct_lookup_is_searched(monkeypatch):
     assert searched.slice_of(times).tolist() == want.tolist()
 
 
-@pytest.mark.parametrize(
-    "classes",
-    [
-        [(0, 1009), (3, 1013), (5, 1019)],  # far apart: a heap
-        [(r, 1009) for r in range(0, 1009, 3)] + [(1, 1013), (1, 1019)],  # dense: a sieve
-    ],
-)
-def test_edges_of_a_long_period_are_generated_where_needed(classes):
+def test_a_long_period_is_refused_as_a_table():
+    classes = [(0, 1009), (3, 1013), (5, 1019)]
     assert marks_per_period(classes) > edges.TABLE_EDGES
-    assert edges_between(classes, -3000, 3000).tolist() == enumerated(classes, -3000, 3000)
     with pytest.raises(InternalError, match="edges for a table"):
         PeriodTable.of(classes)
-
-
-def test_sieve_blocks_join_without_a_seam(monkeypatch):
-    if numba.config.DISABLE_JIT:  # compiled, the size of a block is a constant
-        monkeypatch.setattr(edges, "SIEVE_BLOCK", 64)
-    classes, stop = [(0, 2), (0, 7)], 2 * edges.SIEVE_BLOCK + 10
-    assert sieve_edges(classes, 0, stop).tolist() == heap_edges(classes, 0, stop).tolist()
 
 
 def test_classes_without_new_edges_are_dropped():

@@ -17,7 +17,7 @@ from weft.kernels.arrow_columns import column_of, times_of, validity
 from weft.kernels.compensated import rounded
 from weft.kernels.grouping import batches as grouping
 from weft.kernels.grouping import dense as grouping_dense
-from weft.kernels.grouping.batches import Column, Request, combine_slices, slice_events
+from weft.kernels.grouping.batches import Column, Request, slice_events
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.slices import EdgeHorizon
 from weft.kernels.operations import COUNT, counting
@@ -217,64 +217,6 @@ def test_events_without_time_are_dropped_and_counted():
     )
     assert batch.dropped == 1
     assert (batch.keys.tolist(), batch.partials[1].columns.tolist()) == ([0], [5])
-
-
-@settings(deadline=None, max_examples=40)
-@given(events=EVENTS, cut=st.integers(0, 40))
-@pytest.mark.parametrize("dense", [True, False])
-def test_batches_combine_to_what_one_batch_gives(dense, events, cut):
-    times = np.array([e[0] for e in events], np.int64)
-    keys = np.array([e[1] for e in events], np.int32)
-    values = Column.of(
-        np.array([0.0 if e[3] is None else e[3] for e in events]),
-        [e[3] is not None for e in events],
-    )
-    kinds = ("count", "min", "max", "first", "last")
-
-    def part(rows):
-        taken = values.take(rows)
-        return slice_events(
-            times[rows], keys[rows], SLICES["uneven"], [Request(k, taken) for k in kinds]
-        )
-
-    order = np.arange(len(events))
-    whole, left, right = part(order), part(order[:cut]), part(order[cut:])
-    with grouped(dense):
-        both = combine_slices(
-            np.concatenate([left.keys, right.keys]),
-            np.concatenate([left.ordinals, right.ordinals]),
-            [joined(a, b) for a, b in zip(left.partials, right.partials, strict=True)],
-        )
-    assert both.keys.tolist() == whole.keys.tolist()
-    assert both.ordinals.tolist() == whole.ordinals.tolist()
-    for got, want in zip(both.partials, whole.partials, strict=True):
-        np.testing.assert_array_equal(np.array(got.columns), np.array(want.columns))
-        assert (got.present is None) == (want.present is None)
-        if want.present is not None:
-            assert got.present.tolist() == want.present.tolist()
-
-
-def joined(a, b):
-    columns = (
-        tuple(np.concatenate(pair) for pair in zip(a.columns, b.columns, strict=True))
-        if isinstance(a.columns, tuple)
-        else np.concatenate([a.columns, b.columns])
-    )
-    flags = [
-        p.present if p.present is not None else np.ones(np.array(p.columns).shape[-1], bool)
-        for p in (a, b)
-    ]
-    present = None if a.present is None and b.present is None else np.concatenate(flags)
-    return Partials(a.kind, a.operation, columns, present)
-
-
-def test_moments_of_batches_merge():
-    values = np.array([1.0, 2.0, 3.0, 10.0])
-    moments = operation_of("moments", "float64")
-    partials = Partials("moments", moments, (np.ones(4, np.int64), values, np.zeros(4)))
-    both = combine_slices(np.zeros(4, np.int64), np.array([0, 0, 0, 1]), [partials])
-    counts, means, m2s = both.partials[0].columns
-    assert (counts.tolist(), means.tolist(), m2s.tolist()) == ([3, 1], [2.0, 10.0], [2.0, 0.0])
 
 
 def test_partials_roll_up_to_windows_and_know_empty_ones():

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from weft.kernels import algebra
 from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compensated import CompensatedSum
+from weft.kernels.compiled import unlocked
 from weft.kernels.operations import COUNT, Operation
-from weft.kernels.parallel import over_chunks, unlocked
+from weft.kernels.parallel import over_chunks
 from weft.kernels.ranges.prefix_sums import join_halves, largest_magnitude
 
 Int64s = npt.NDArray[np.int64]

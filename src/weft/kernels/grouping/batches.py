@@ -166,32 +166,6 @@ def slice_events(
     return SlicedBatch(grouping.keys, grouping.ordinals, partials, dropped)
 
 
-def combine_slices(
-    keys: npt.NDArray[np.integer],
-    ordinals: Int64s,
-    partials: Sequence[Partials],
-    *,
-    threads: int = 1,
-) -> SlicedBatch:
-    """Combine partials of the same (key, slice): of several batches, or of finer slices.
-
-    >>> from weft.kernels.operations import COUNT
-    >>> counts = Partials("count_rows", COUNT, np.array([2, 5, 1]))
-    >>> both = combine_slices(np.array([1, 0, 1]), np.array([4, 4, 4]), [counts])
-    >>> both.keys.tolist(), both.partials[0].columns.tolist()
-    ([0, 1], [5, 3])
-    """
-    grouping = _group_pairs(keys, ordinals, threads)
-    combined = []
-    for given in partials:
-        groups = grouping.groups_for(given.present)
-        totals = combine_rows(given.operation, groups, given.columns, grouping.size, threads)
-        combined.append(
-            _finish(given.kind, given.operation, totals, groups, grouping, given.present)
-        )
-    return SlicedBatch(grouping.keys, grouping.ordinals, tuple(combined))
-
-
 def _kept(request: Request, rows: npt.NDArray[np.intp]) -> Request:
     value = None if request.value is None else request.value.take(rows)
     by = None if request.by is None else request.by.take(rows)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.kernels.parallel import over_chunks, read_only, unlocked
+from weft.kernels.compiled import unlocked
+from weft.kernels.parallel import over_chunks, read_only
 
 Int64s = npt.NDArray[np.int64]
 Groups = npt.NDArray[np.int32]

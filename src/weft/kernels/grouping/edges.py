@@ -1,9 +1,7 @@
-"""The edges of a set of classes at run time: a period table, a heap, or a blocked sieve.
+"""The edges of a set of classes at run time: a table of one period.
 
 An edge class (residue, modulus) stands for the instants `residue + m * modulus` for every integer
-m. The slices of a set of classes are the intervals `[edge, next edge)`. A table serves when one
-period of all classes is small; edges of a huge period are generated for the stretch of time that
-is needed, by a heap where they are far apart and by a sieve where they are dense.
+m. The slices of a set of classes are the intervals `[edge, next edge)`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.errors import InternalError
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +25,6 @@ Int64s = npt.NDArray[np.int64]
 
 TABLE_EDGES = 1 << 20  # the most edges a period table holds; 8 MB
 TABLE_GRAINS = 1 << 22  # the most cells of its direct lookup; 16 MB
-SIEVE_BLOCK = 1 << 18  # marks of one sieve block; they stay in the second-level cache
 
 
 def primitive(classes: Iterable[EdgeClass]) -> tuple[EdgeClass, ...]:
@@ -109,28 +106,10 @@ class PeriodTable:
         _number(times, self.period_us, self.edges_us, self.grain_us, self.slice_of_grain, out)
         return out
 
-    def rank(self, times_us: npt.ArrayLike) -> Int64s:
-        """Count the edges in `[0, time]`; of two ranks, the difference is a number of slices.
-
-        >>> table = PeriodTable.of([(0, 4), (0, 6), (0, 10)])
-        >>> (table.rank(np.array([12, 60])) - table.rank(np.array([0, 0]))).tolist()
-        [5, 22]
-        """
-        return self.slice_of(times_us) + 1
-
     def bounds(self, ordinals: npt.ArrayLike) -> tuple[Int64s, Int64s]:
         """Return the first instant of each slice and the first one after it."""
         numbers = np.asarray(ordinals, np.int64)
         return self._edge(numbers), self._edge(numbers + 1)
-
-    def edges_between(self, start_us: int, stop_us: int) -> Int64s:
-        """List the edges in `[start, stop)`.
-
-        >>> PeriodTable.of([(0, 3), (2, 3)]).edges_between(-3, 4).tolist()
-        [-3, -1, 0, 2, 3]
-        """
-        first, last = self.slice_of(np.array([start_us - 1, stop_us - 1]))
-        return self._edge(np.arange(first + 1, last + 1))
 
     def _edge(self, ordinals: Int64s) -> Int64s:
         if self.edges_us.size == 1:
@@ -169,78 +148,6 @@ def _number(
         out[i] = ordinal
 
 
-def heap_edges(classes: Iterable[EdgeClass], start_us: int, stop_us: int) -> Int64s:
-    """List the edges in `[start, stop)` from a heap of next edges: log2(classes) steps a mark.
-
-    >>> heap_edges([(0, 3), (2, 3)], -3, 4).tolist()
-    [-3, -1, 0, 2, 3]
-    """
-    chosen = primitive(classes)
-    moduli = np.array([modulus for _, modulus in chosen], np.int64)
-    coming = np.array([start_us + (r - start_us) % m for r, m in chosen], np.int64)
-    order = np.argsort(coming, kind="stable")  # a sorted array is a heap
-    marks = sum(
-        max(stop_us - int(c) + m - 1, 0) // m for c, (_, m) in zip(coming, chosen, strict=True)
-    )
-    out = np.empty(marks, np.int64)
-    return out[: _pop_edges(coming[order], moduli[order], stop_us, out)]
-
-
-@unlocked
-def _pop_edges(coming: Int64s, moduli: Int64s, stop: int, out: Int64s) -> int:
-    found, size = 0, coming.size
-    while coming[0] < stop:
-        edge, modulus = coming[0], moduli[0]
-        if found == 0 or out[found - 1] != edge:
-            out[found] = edge
-            found += 1
-        edge += modulus
-        hole = 0
-        while 2 * hole + 1 < size:
-            child = 2 * hole + 1
-            if child + 1 < size and coming[child + 1] < coming[child]:
-                child += 1
-            if coming[child] >= edge:
-                break
-            coming[hole], moduli[hole] = coming[child], moduli[child]
-            hole = child
-        coming[hole], moduli[hole] = edge, modulus
-    return found
-
-
-def sieve_edges(classes: Iterable[EdgeClass], start_us: int, stop_us: int) -> Int64s:
-    """List the edges in `[start, stop)` by marking them block by block, as in a prime sieve.
-
-    >>> sieve_edges([(0, 3), (2, 3)], -3, 4).tolist()
-    [-3, -1, 0, 2, 3]
-    """
-    chosen = primitive(classes)
-    origin, grain = chosen[0][0], common_grain(chosen)
-    # In units of the grain and counted from one of the edges, every class has whole numbers.
-    first, stop = -((origin - start_us) // grain), -((origin - stop_us) // grain)
-    residues = np.array([(r - origin) // grain for r, _ in chosen], np.int64)
-    moduli = np.array([m // grain for _, m in chosen], np.int64)
-    marks = int(np.sum(np.maximum(stop - first, 0) // moduli + 1))
-    out = np.empty(min(marks, max(stop - first, 0)), np.int64)
-    return out[: _mark_edges(residues, moduli, first, stop, out)] * grain + origin
-
-
-@unlocked
-def _mark_edges(residues: Int64s, moduli: Int64s, first: int, stop: int, out: Int64s) -> int:
-    found = 0
-    marked = np.empty(SIEVE_BLOCK, np.bool_)
-    for block in range(first, stop, SIEVE_BLOCK):
-        size = min(SIEVE_BLOCK, stop - block)
-        marked[:size] = False
-        for c in range(residues.size):
-            marked[(residues[c] - block) % moduli[c] : size : moduli[c]] = True
-        for position in range(size):
-            if marked[position]:
-                out[found] = block + position
-                found += 1
-    return found
-
-
 def common_grain(classes: Iterable[EdgeClass]) -> int:
     """Return the largest step such that all edges lie a whole number of steps apart.
 
@@ -250,18 +157,3 @@ def common_grain(classes: Iterable[EdgeClass]) -> int:
     chosen = tuple(classes)
     origin = chosen[0][0]
     return gcd(*(modulus for _, modulus in chosen), *(residue - origin for residue, _ in chosen))
-
-
-def edges_between(classes: Iterable[EdgeClass], start_us: int, stop_us: int) -> Int64s:
-    """List the edges in `[start, stop)` in whichever way is cheapest here.
-
-    >>> edges_between([(0, 7919), (3, 104729), (1, 1299709)], 0, 16000).tolist()
-    [0, 1, 3, 7919, 15838]
-    """
-    chosen = primitive(classes)
-    if marks_per_period(chosen) <= TABLE_EDGES:
-        return PeriodTable.of(chosen).edges_between(start_us, stop_us)
-    marks = sum((stop_us - start_us) / modulus for _, modulus in chosen)
-    # A mark costs the heap about 16 positions of a sieve.
-    dense = (stop_us - start_us) / common_grain(chosen) <= 16 * marks
-    return (sieve_edges if dense else heap_edges)(chosen, start_us, stop_us)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from weft.kernels.compiled import unlocked
 from weft.kernels.grouping.dense import Box
-from weft.kernels.parallel import unlocked
 
 if TYPE_CHECKING:
     from weft.kernels.grouping.batches import Column

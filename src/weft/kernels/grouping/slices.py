@@ -8,20 +8,19 @@ numbering serves them: `slices_of` for one window or for any set of windows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from weft.kernels.compiled import unlocked
 from weft.kernels.grouping.edges import (
     TABLE_EDGES,
     PeriodTable,
-    edges_between,
     marks_per_period,
     primitive,
 )
-from weft.kernels.parallel import unlocked
+from weft.kernels.parallel import read_only
 from weft.window.edges import EdgeClass, Slicing, edge_classes
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from weft.window.periodic import PeriodicWindow
 
 Int64s = npt.NDArray[np.int64]
+_FAR = 2**62
 
 
 class Slices(Protocol):
@@ -41,10 +41,6 @@ class Slices(Protocol):
 
     def bounds(self, ordinals: npt.ArrayLike) -> tuple[Int64s, Int64s]:
         """Return the first instant of each slice and the first one after it."""
-        ...
-
-    def edges_between(self, start_us: int, stop_us: int) -> Int64s:
-        """List the edges in `[start, stop)`."""
         ...
 
 
@@ -81,11 +77,6 @@ class EdgeHorizon:
     def bounds(self, ordinals: npt.ArrayLike) -> tuple[Int64s, Int64s]:
         """Return the first instant of each slice and the first one after it."""
         return self._around(np.ascontiguousarray(ordinals, np.int64))
-
-    def edges_between(self, start_us: int, stop_us: int) -> Int64s:
-        """List the edges in `[start, stop)`."""
-        classes = zip(self.residues_us.tolist(), self.moduli_us.tolist(), strict=True)
-        return edges_between(classes, start_us, stop_us)
 
     def _around(self, times: Int64s) -> tuple[Int64s, Int64s]:
         starts, ends = np.empty(times.size, np.int64), np.empty(times.size, np.int64)
@@ -132,43 +123,10 @@ def slices_of(
 
     >>> from weft.window import PeriodicWindow
     >>> both = [PeriodicWindow(5, 3), PeriodicWindow(14, 8)]
-    >>> [slices_of(both, s).edges_between(0, 24).size for s in ("pairs", "begins", "panes")]
-    [18, 10, 24]
+    >>> [slices_of(both, s).edges_us.size for s in ("pairs", "begins")]
+    [18, 10]
     """
     return slices_of_classes(edge_classes(windows, slicing))
-
-
-def slices_per_window(window: PeriodicWindow, slicing: Slicing) -> int:
-    """Count the slices an instance is made of; with `begins` the last one is still open.
-
-    >>> from weft.window import PeriodicWindow
-    >>> [slices_per_window(PeriodicWindow(14, 8), s) for s in ("panes", "pairs", "begins")]
-    [7, 3, 2]
-    """
-    range_us, slide_us = window.range_us, window.slide_us
-    match slicing:
-        case "panes":
-            return range_us // gcd(range_us, slide_us)
-        case "pairs" if range_us % slide_us:
-            return 2 * (range_us // slide_us) + 1
-        case "pairs" | "begins":
-            return -(-range_us // slide_us)
-
-
-def slices_per_slide(window: PeriodicWindow, slicing: Slicing) -> int:
-    """Count the slices that begin in one slide.
-
-    >>> from weft.window import PeriodicWindow
-    >>> [slices_per_slide(PeriodicWindow(14, 8), s) for s in ("panes", "pairs", "begins")]
-    [4, 2, 1]
-    """
-    match slicing:
-        case "panes":
-            return window.slide_us // gcd(window.range_us, window.slide_us)
-        case "pairs" if window.range_us % window.slide_us:
-            return 2
-        case "pairs" | "begins":
-            return 1
 
 
 class WindowRanges(NamedTuple):
@@ -193,44 +151,74 @@ def window_ranges(
     >>> [column.tolist() for column in ranges]
     [[-2, 0, 2, 98, 100], [0, 0, 1, 2, 2], [1, 2, 2, 3, 3]]
     """
-    shape = (window.range_us, window.slide_us, window.offset_us)
-    nothing = np.empty(0, np.int64)
-    count = _find_instances(keys, slice_starts_us, *shape, nothing, nothing, nothing)
-    found = WindowRanges(*(np.empty(count, np.int64) for _ in range(3)))
-    _find_instances(keys, slice_starts_us, *shape, *found)
-    return found
+    shape = np.array([(window.range_us, window.slide_us, window.offset_us)], np.int64)
+    return WindowRanges(*instances_within(keys, slice_starts_us, read_only(shape))[1:])
+
+
+def instances_within(
+    keys: npt.NDArray[np.integer],
+    slice_starts_us: Int64s,
+    shapes: Int64s,
+    from_us: int | None = None,
+    to_us: int | None = None,
+    most: int | None = None,
+) -> list[Int64s]:
+    """Do as `window_ranges` for windows of several shapes, and instances that end in `(from, to]`.
+
+    Rows of `shapes` are range, slide and offset. The first column of the answer is the row of the
+    window. Who knows how many instances there are at most spares counting them.
+    """
+    bounds = (-_FAR if from_us is None else from_us, _FAR if to_us is None else to_us)
+    if most is None:
+        nothing = [np.empty(0, np.int64) for _ in range(4)]
+        most = _find(keys, slice_starts_us, shapes, *bounds, *nothing)
+    found = [np.empty(most, np.int64) for _ in range(4)]
+    count = _find(keys, slice_starts_us, shapes, *bounds, *found)
+    return [column[:count] for column in found]
 
 
 @unlocked
-def _find_instances(
+def _find(
     keys: npt.NDArray[np.integer],
     times: Int64s,
-    size: int,
-    slide: int,
-    offset: int,
+    shapes: Int64s,
+    from_us: int,
+    to_us: int,
+    windows: Int64s,
     window_starts: Int64s,
     starts: Int64s,
     ends: Int64s,
 ) -> int:
     """Write the instances, or only count them when the arrays are empty."""
-    found, row = 0, 0
-    while row < keys.size:
-        key, ahead = keys[row], row
-        number = (times[row] - offset - size) // slide + 1
-        while True:
-            begin = offset + number * slide
-            while row < keys.size and keys[row] == key and times[row] < begin:
-                row += 1
-            if row == keys.size or keys[row] != key:
-                break
-            if times[row] >= begin + size:
-                number = (times[row] - offset - size) // slide + 1
-                continue
-            ahead = max(ahead, row)
-            while ahead < keys.size and keys[ahead] == key and times[ahead] < begin + size:
-                ahead += 1
-            if starts.size:
-                window_starts[found], starts[found], ends[found] = begin, row, ahead
-            found += 1
-            number += 1
+    found = 0
+    for window in range(shapes.shape[0]):
+        size, slide, offset = shapes[window]
+        least = (from_us - offset - size) // slide + 1
+        row = 0
+        while row < keys.size:
+            key, ahead = keys[row], row
+            number = max((times[row] - offset - size) // slide + 1, least)
+            while True:
+                begin = offset + number * slide
+                while row < keys.size and keys[row] == key and times[row] < begin:
+                    row += 1
+                if row == keys.size or keys[row] != key:
+                    break
+                if times[row] >= begin + size:
+                    number = (times[row] - offset - size) // slide + 1
+                    continue
+                if begin + size > to_us:
+                    while row < keys.size and keys[row] == key:
+                        row += 1
+                    break
+                ahead = max(ahead, row)
+                while ahead < keys.size and keys[ahead] == key and times[ahead] < begin + size:
+                    ahead += 1
+                if starts.size:
+                    windows[found], window_starts[found] = window, begin
+                    starts[found], ends[found] = row, ahead
+                found += 1
+                number += 1
+                if size <= slide:  # no other instance has these slices
+                    row = ahead
     return found

@@ -20,7 +20,7 @@ from weft.errors import DataError, InternalError
 from weft.kernels import algebra
 from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compensated import COMPENSATED_SUM, CompensatedSum, rounded
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 from weft.kernels.ranges.disjoint_sparse_table import DisjointSparseTable
 from weft.kernels.ranges.prefix_sums import IntegerSums, InvertiblePrefixes, RebasedSums
 from weft.kernels.ranges.sliding import slide_within

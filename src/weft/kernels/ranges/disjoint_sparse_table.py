@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft.kernels.columns import Columns, length, load, store
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 from weft.kernels.ranges.sparse_table import bit_length
 
 if TYPE_CHECKING:

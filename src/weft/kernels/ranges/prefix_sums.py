@@ -19,7 +19,7 @@ import numpy.typing as npt
 from weft.errors import DataError, UnsupportedError
 from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compensated import COMPENSATED_SUM
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 from weft.kernels.ranges.disjoint_sparse_table import DisjointSparseTable
 
 if TYPE_CHECKING:

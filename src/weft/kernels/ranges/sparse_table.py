@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.errors import UnsupportedError
 from weft.kernels.columns import Columns, length, load, store
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import InternalError
 from weft.kernels.columns import Columns, length, load, store
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from weft.engines.local.values.arrow import of_numbers, pc
 from weft.kernels.arrow_columns import values_of
-from weft.kernels.parallel import over_parts, unlocked
+from weft.kernels.compiled import unlocked
+from weft.kernels.parallel import over_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

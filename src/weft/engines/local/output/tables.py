@@ -13,7 +13,8 @@ import pyarrow as pa
 from weft.engines.local.output.counting_order import MOST_BUCKETS, Placement, placed
 from weft.engines.local.partials.lower import typed
 from weft.engines.local.values.arrow import buffer, from_buffers, of_numbers
-from weft.kernels.parallel import over_parts, unlocked
+from weft.kernels.compiled import unlocked
+from weft.kernels.parallel import over_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 
 Int64s = npt.NDArray[np.int64]
 

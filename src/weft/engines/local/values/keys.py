@@ -18,9 +18,9 @@ from weft.engines.local.values.coding import canonical_floats, sortable
 from weft.engines.local.values.shallow_copy import copied
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of
+from weft.kernels.compiled import unlocked
 from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.grouping.known_keys import KnownKeys
-from weft.kernels.parallel import unlocked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from weft.engines.local.partials.bags import Bags
 from weft.engines.local.partials.columns import Held, concat
 from weft.engines.local.partials.lift import lift
+from weft.kernels.compiled import unlocked
 from weft.kernels.grouping.batches import Bounds, Request, slice_events
 from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.known_keys import fold_known
-from weft.kernels.parallel import unlocked
 from weft.kernels.partials import Partials, operation_of
 
 if TYPE_CHECKING:

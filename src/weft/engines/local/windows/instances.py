@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.kernels.parallel import unlocked
+from weft.kernels.grouping.slices import instances_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from weft.window import PeriodicWindow
 
 Int64s = npt.NDArray[np.int64]
-_FAR = 2**62
 
 
 class Instances:
@@ -64,15 +63,9 @@ def closing_by_shape(
 ) -> Instances:
     """Do as `closing_instances`, for a caller who asks for the same windows again and again."""
     sizes, tumbling = shapes
-    bounds = (-_FAR if from_us is None else from_us, _FAR if to_us is None else to_us)
-    if tumbling:
-        most = len(flow) * len(sizes)  # a slice is in one instance of each window
-    else:
-        nothing = [np.empty(0, np.int64) for _ in range(4)]
-        most = _find(flow.keys, flow.starts_us, sizes, *bounds, *nothing)
-    found = [np.empty(most, np.int64) for _ in range(4)]
-    count = _find(flow.keys, flow.starts_us, sizes, *bounds, *found)
-    return Instances([column[:count] for column in found])
+    # A slice is in one instance of each window that tumbles.
+    most = len(flow) * len(sizes) if tumbling else None
+    return Instances(instances_within(flow.keys, flow.starts_us, sizes, from_us, to_us, most))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -86,50 +79,3 @@ def shapes_of(windows: tuple[PeriodicWindow, ...]) -> Shapes:
     shapes = np.array([(w.range_us, w.slide_us, w.offset_us) for w in windows], np.int64)
     shapes.flags.writeable = False
     return Shapes(shapes, bool(np.all(shapes[:, 0] <= shapes[:, 1])))
-
-
-@unlocked
-def _find(
-    keys: npt.NDArray[np.integer],
-    times: Int64s,
-    shapes: Int64s,
-    from_us: int,
-    to_us: int,
-    windows: Int64s,
-    window_starts: Int64s,
-    starts: Int64s,
-    ends: Int64s,
-) -> int:
-    """Write the instances, or only count them when the arrays are empty."""
-    found = 0
-    for window in range(shapes.shape[0]):
-        size, slide, offset = shapes[window]
-        least = (from_us - offset - size) // slide + 1
-        row = 0
-        while row < keys.size:
-            key, ahead = keys[row], row
-            number = max((times[row] - offset - size) // slide + 1, least)
-            while True:
-                begin = offset + number * slide
-                while row < keys.size and keys[row] == key and times[row] < begin:
-                    row += 1
-                if row == keys.size or keys[row] != key:
-                    break
-                if times[row] >= begin + size:
-                    number = (times[row] - offset - size) // slide + 1
-                    continue
-                if begin + size > to_us:
-                    while row < keys.size and keys[row] == key:
-                        row += 1
-                    break
-                ahead = max(ahead, row)
-                while ahead < keys.size and keys[ahead] == key and times[ahead] < begin + size:
-                    ahead += 1
-                if starts.size:
-                    windows[found], window_starts[found] = window, begin
-                    starts[found], ends[found] = row, ahead
-                found += 1
-                number += 1
-                if size <= slide:  # no other instance has these slices
-                    row = ahead
-    return found

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.engines.local.windows.instances import shapes_of
 from weft.errors import InternalError
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:

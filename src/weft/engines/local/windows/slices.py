@@ -51,15 +51,6 @@ class MixedSlices:
         starts = np.maximum.reduce([start for start, _ in around])
         return starts, np.minimum.reduce([end for _, end in around])
 
-    def edges_between(self, start_us: int, stop_us: int) -> Int64s:
-        """List the edges in `[start, stop)`."""
-        edges, at = [], start_us
-        while at < stop_us:
-            start, end = self.bounds(np.array([at]))
-            edges += [int(start[0])] if start[0] >= start_us else []
-            at = int(end[0])
-        return np.array(edges, np.int64)
-
 
 def edges_as_cut(edges: Edges, readers: Iterable[Window] = ()) -> Edges:
     """Return the edges that are cut for these: with the ends of readers, even where that is cheap.

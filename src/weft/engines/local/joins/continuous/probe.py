@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.engines.local.joins.continuous.compiled import borrowing, merged
 from weft.engines.local.joins.continuous.state import (
     EARLY,
     ERROR,
@@ -33,6 +32,7 @@ from weft.engines.local.joins.continuous.state import (
     State,
 )
 from weft.engines.local.joins.continuous.updates import add_real, clear_real, region_of
+from weft.kernels.compiled import borrowing, merged
 
 # Rows of the room that a walk needs, one column per input or step.
 FOUND, SUM_OF_GROUPS, CHOSEN, WEIGHT = range(4)

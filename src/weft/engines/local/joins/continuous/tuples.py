@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.local.joins.continuous.compiled import borrowing
 from weft.engines.local.joins.continuous.probe import probe, probe_all
 from weft.engines.local.joins.continuous.state import (
     EARLY,
@@ -22,6 +21,7 @@ from weft.engines.local.joins.continuous.state import (
     State,
 )
 from weft.engines.local.joins.continuous.updates import arrive, leave, update_extremes, update_sums
+from weft.kernels.compiled import borrowing
 
 if TYPE_CHECKING:
     from weft.engines.local.joins.continuous.state import Doubles, Int64s

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from weft.engines.local.joins.continuous.compiled import borrowing, merged
 from weft.engines.local.joins.continuous.state import (
     ERROR,
     FIRST,
@@ -27,6 +26,7 @@ from weft.engines.local.joins.continuous.state import (
     Doubles,
     Int64s,
 )
+from weft.kernels.compiled import borrowing, merged
 
 
 @merged

@@ -18,7 +18,7 @@ from weft.engines.local.windows.discretizers.base import (
 )
 from weft.errors import DataError
 from weft.kernels.arrow_columns import column_of
-from weft.kernels.parallel import unlocked
+from weft.kernels.compiled import unlocked
 
 if TYPE_CHECKING:
     from weft.engines.local.values.arrow import Array
