@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.cost.factor_cost import PaperCost, RateCost
+from oracles.factor_paper import insert_factors
+from oracles.rate_cost import RateCost
+from weft.cost.factor_cost import PaperCost
 from weft.planners.factor.candidates import factor_candidates
 from weft.planners.factor.exact import solve_milp
 from weft.planners.factor.graph import feeds, legal_arcs, sharing_graph
-from weft.planners.factor.paper import insert_factors
 from weft.planners.factor.search import min_cost_graph, search_factors
 from weft.window.periodic import PeriodicWindow
 

@@ -12,8 +12,6 @@ from weft.planners.subsume.groups import (
     subsume_windows,
     subsumes,
 )
-from weft.planners.subsume.live import embed, suspend
-from weft.planners.subsume.matching import maximum_matching
 from weft.window.periodic import PeriodicWindow
 
 multiples = st.builds(
@@ -86,59 +84,3 @@ def fewest_chains(pool):
 def test_minimum_groups_are_as_few_as_trying_all_finds(pool):
     assert len(minimum_groups(pool)) == fewest_chains(pool)
     assert len(minimum_groups(pool)) <= len(subsume_windows(pool))
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.lists(windows, max_size=12), st.lists(windows, max_size=25), st.data())
-def test_any_sequence_of_embeddings_and_suspensions(start, others, data):
-    groups = subsume_windows(start)
-    present = set(start)
-    for window in others:
-        if window in present:
-            before = groups
-            groups, gone = suspend(groups, window)
-            present.remove(window)
-            assert gone.role in {before_role for g in before for before_role in roles(g, window)}
-            assert gone.heir is None or any(gone.heir in g.chain for g in groups)
-            assert gone.absorbed_by is None or any(gone.absorbed_by in g.chain for g in groups)
-            for moved in gone.moved:
-                assert groups[moved.group].level_of(moved.window) is not None
-        else:
-            groups, placed = embed(groups, window)
-            present.add(window)
-            group = groups[placed.group]
-            assert group.level_of(window) == placed.level
-            assert group.role_of(window) == placed.role
-            if placed.host is not None:
-                assert group.every(window) == placed.every
-                assert group.chain[placed.level] == placed.host
-            if placed.splits is not None:
-                assert group.chain[placed.level + 1] == placed.splits
-            if placed.replaces is not None:
-                assert group.piggybacks[placed.level][0] == placed.replaces
-        if present and data.draw(st.booleans()):
-            window = data.draw(st.sampled_from(sorted(present, key=str)))
-            groups, _ = suspend(groups, window)
-            present.remove(window)
-        check_groups(groups)
-        assert {w for g in groups for w in g.windows} == present
-
-
-def roles(group, window):
-    return [group.role_of(window)] if group.level_of(window) is not None else []
-
-
-@settings(deadline=None)
-@given(st.lists(st.sets(st.integers(0, 6)), max_size=7))
-def test_a_matching_is_as_large_as_trying_all_finds(neighbours):
-    def largest(left, free):
-        if left == len(neighbours):
-            return 0
-        skip = largest(left + 1, free)
-        return max([skip, *(1 + largest(left + 1, free - {r}) for r in neighbours[left] & free)])
-
-    partners = maximum_matching([sorted(n) for n in neighbours], 7)
-    matched = [(left, right) for left, right in enumerate(partners) if right is not None]
-    assert all(right in neighbours[left] for left, right in matched)
-    assert len({right for _, right in matched}) == len(matched)
-    assert len(matched) == largest(0, frozenset(range(7)))

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from oracles.weave_exact import weave_exact
 from weft.planners.weave.groups import WeaveWindows, group_windows
 from weft.planners.weave.moves import exact_partition, partition
-from weft.planners.weave.search import weave, weave_exact
+from weft.planners.weave.search import weave
 from weft.planners.weave.trees import TreeModel, Trees
 
 TECHNIQUES = (

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Literal, get_args
 
-from weft.cost.edges.rates import edge_rate, primitive_classes, scale_classes
+from weft.cost.edges.rates import edge_rate, scale_classes
 from weft.cost.lookups import RangeProfile, flat_fat_lookup, published_flat_fat_lookup
 from weft.errors import UnsupportedError
-from weft.window import PeriodicWindow, edge_classes
+from weft.window import PeriodicWindow, edge_classes, primitive_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

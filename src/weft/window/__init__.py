@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weft.time import Duration, duration_us
 from weft.window.any_window import TimedWindow, Window
-from weft.window.edges import EdgeClass, Edges, Slicing, composite_edges, edge_classes
+from weft.window.edges import EdgeClass, Edges, Slicing, edge_classes, primitive_classes
 from weft.window.kinds import (
     CalendarWindow,
     CountingWindow,
@@ -79,12 +79,12 @@ __all__ = [
     "UserWindow",
     "Window",
     "calendar",
-    "composite_edges",
     "counting",
     "cumulating",
     "edge_classes",
     "hopping",
     "measured",
+    "primitive_classes",
     "punctuated",
     "session",
     "tumbling",

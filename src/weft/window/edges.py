@@ -8,7 +8,7 @@ Panes, pairs and the begins-only slicing of Cutty differ in nothing but the edge
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd, lcm
+from math import gcd
 from typing import TYPE_CHECKING, Literal
 
 from weft.window.kinds import CumulatingWindow
@@ -49,22 +49,20 @@ def edge_classes(windows: Iterable[PeriodicWindow], slicing: Slicing) -> tuple[E
     return tuple(sorted(classes, key=lambda c: (c[1], c[0])))
 
 
-def composite_edges(classes: Iterable[EdgeClass]) -> tuple[int, tuple[int, ...]]:
-    """Return the composite period and the distinct edges in `[0, period)`.
+def primitive_classes(classes: Iterable[EdgeClass]) -> tuple[EdgeClass, ...]:
+    """Drop duplicates and every class whose edges all belong to another one.
 
-    Enumerates, so it is for small periods; `weft.cost.edges.rates` counts without enumerating.
-
-    >>> composite_edges([(0, 2), (0, 4)])
-    (4, (0, 2))
-    >>> from weft.window import PeriodicWindow
-    >>> both = [PeriodicWindow(5, 3), PeriodicWindow(14, 8)]
-    >>> [len(composite_edges(edge_classes(both, s))[1]) for s in ("pairs", "begins")]
-    [18, 10]
+    >>> primitive_classes([(0, 4), (6, 4), (0, 2), (1, 4), (0, 5)])
+    ((0, 2), (1, 4), (0, 5))
     """
-    chosen = tuple(classes)
-    period = lcm(*(modulus for _, modulus in chosen))
-    positions = {p for residue, modulus in chosen for p in range(residue, period, modulus)}
-    return period, tuple(sorted(positions))
+    kept: dict[int, set[int]] = {}
+    ordered = sorted({(modulus, residue % modulus) for residue, modulus in classes})
+    for modulus, residue in ordered:
+        if not any(
+            modulus % finer == 0 and residue % finer in residues for finer, residues in kept.items()
+        ):
+            kept.setdefault(modulus, set()).add(residue)
+    return tuple((r, m) for m, residues in kept.items() for r in sorted(residues))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +94,9 @@ class Edges:
             else:
                 others[window] = None
         classes = edge_classes(periodic, slicing) if periodic else ()
-        return cls(_without_redundant(classes), tuple(others), slicing)
+        return cls(primitive_classes(classes), tuple(others), slicing)
 
     def contains(self, edge_class: EdgeClass) -> bool:
         """True when every position of the class is an edge (by one class that includes it)."""
         residue, modulus = edge_class
         return any(modulus % m == 0 and (residue - r) % m == 0 for r, m in self.classes)
-
-
-def _without_redundant(classes: tuple[EdgeClass, ...]) -> tuple[EdgeClass, ...]:
-    kept: list[EdgeClass] = []  # by growing modulus, so that a class only hides behind earlier ones
-    for residue, modulus in classes:
-        if not any(modulus % m == 0 and (residue - r) % m == 0 for r, m in kept):
-            kept.append((residue, modulus))
-    return tuple(kept)

@@ -73,16 +73,6 @@ class PeriodicWindow:
             start = last - m * self.slide_us
             yield start, start + self.range_us
 
-    def instances_between(self, start_us: int, end_us: int) -> Iterator[tuple[int, int]]:
-        """Yield the instances that lie wholly in `[start_us, end_us)`.
-
-        >>> list(PeriodicWindow(4, 2).instances_between(0, 8))
-        [(0, 4), (2, 6), (4, 8)]
-        """
-        first = start_us + (self.offset_us - start_us) % self.slide_us
-        for start in range(first, end_us - self.range_us + 1, self.slide_us):
-            yield start, start + self.range_us
-
     def covers(self, other: PeriodicWindow) -> bool:
         """True when the instances of this window inside one of `other` add up to all of it.
 

@@ -8,19 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles.edges import composite_edges
 from weft.cost.edges.divisors import DivisorLattice, divisor_count, divisors, factorize
 from weft.cost.edges.rates import (
-    edge_count,
     edge_density,
     edge_rate,
     independent_components,
     intersect_classes,
-    primitive_classes,
     scale_classes,
 )
 from weft.cost.edges.unions import AtomUnions, BitUnions, edge_unions
-from weft.errors import InternalError, UnsupportedError
-from weft.window import PeriodicWindow, composite_edges, edge_classes
+from weft.errors import UnsupportedError
+from weft.window import PeriodicWindow, edge_classes, primitive_classes
 
 ALIGNED_METHODS = ("auto", "bit_set", "f1", "merged_f1", "lattice", "crt_f1")
 ANY_METHODS = ("auto", "bit_set", "crt_f1")
@@ -55,9 +54,6 @@ def test_every_method_counts_the_edges_of_slides(slides, offset, unit):
 def test_methods_for_any_residues_agree_with_enumeration(classes):
     want = enumerated(classes)
     assert [edge_density(classes, method) for method in ANY_METHODS] == [want] * 3
-    period = lcm(*(modulus for _, modulus in classes))
-    assert edge_count(classes) == want * period
-    assert edge_count(classes, 3 * period) == want * 3 * period
 
 
 @settings(deadline=None, max_examples=15)
@@ -68,14 +64,14 @@ def test_the_sieve_is_within_a_tenth_of_a_percent(slides):
 
 
 def test_published_example_of_f1():
-    assert edge_count([(0, 4), (0, 6), (0, 10)], method="f1") == 22
-    assert edge_count([(0, slide) for slide in (2, 3, 4, 5)]) == 44
+    assert 60 * edge_density([(0, 4), (0, 6), (0, 10)], "f1") == 22
+    assert 60 * edge_density([(0, slide) for slide in (2, 3, 4, 5)]) == 44
 
 
 def test_ends_count_as_edges_in_pairs_but_not_in_begins():
     windows = [PeriodicWindow(5, 3), PeriodicWindow(14, 8)]
-    assert edge_count(edge_classes(windows, "pairs")) == 18
-    assert edge_count(edge_classes(windows, "begins")) == 10
+    assert 24 * edge_density(edge_classes(windows, "pairs")) == 18
+    assert 24 * edge_density(edge_classes(windows, "begins")) == 10
     assert edge_rate(edge_classes(windows, "panes")) == 1.0
 
 
@@ -85,17 +81,19 @@ def test_ten_thousand_slides_cost_no_more_than_their_lattice():
     marks = np.zeros(720_720, dtype=bool)
     for slide in set(slides):
         marks[::slide] = True
-    assert edge_count(classes) == edge_count(classes, method="lattice") == int(marks.sum())
+    assert (
+        edge_density(classes)
+        == edge_density(classes, "lattice")
+        == Fraction(int(marks.sum()), 720_720)
+    )
 
 
-def test_many_unrelated_slides_are_estimated_or_refused():
+def test_many_unrelated_slides_are_estimated():
     classes = [(0, slide) for slide in range(307, 1000, 13)]
     marks = np.zeros(1 << 22, dtype=bool)
     for _, slide in classes:
         marks[::slide] = True
     assert edge_rate(classes) == pytest.approx(marks.mean(), rel=2e-3)
-    with pytest.raises(UnsupportedError, match="cannot count the edges of"):
-        edge_count(classes)
 
 
 def test_independent_components_multiply():
@@ -125,8 +123,6 @@ def test_forced_methods_refuse_what_they_cannot_count():
         edge_density([(0, 2 * n) for n in range(40, 80)], "bit_set")
     with pytest.raises(UnsupportedError, match="no such method"):
         edge_density(apart, "guess")
-    with pytest.raises(InternalError, match="is no multiple"):
-        edge_count(apart, period=10)
 
 
 @settings(deadline=None)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles.edges import composite_edges
 from weft.cost.lookups import RangeProfile, flat_fat_lookup, published_flat_fat_lookup
 from weft.cost.omega import (
     OMEGA_TECHNIQUES,
@@ -17,7 +18,7 @@ from weft.cost.omega import (
 )
 from weft.errors import UnsupportedError
 from weft.techniques import TECHNIQUES
-from weft.window import PeriodicWindow, composite_edges, edge_classes
+from weft.window import PeriodicWindow, edge_classes
 
 TWO = [PeriodicWindow(6, 2), PeriodicWindow(8, 4)]
 FOUR = [PeriodicWindow(r, s) for r, s in ((12, 4), (24, 6), (60, 20), (60, 10))]

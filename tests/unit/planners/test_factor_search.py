@@ -9,14 +9,15 @@ from time import process_time
 
 import pytest
 
-from weft.cost.factor_cost import PaperCost, RateCost
+from oracles.factor_paper import insert_factors
+from oracles.rate_cost import RateCost
+from weft.cost.factor_cost import PaperCost
 from weft.errors import InternalError, QueryError
 from weft.generate.workloads import random_windows, sequential_windows
 from weft.planners.factor.candidates import divisors, factor_candidates
 from weft.planners.factor.exact import branch_and_bound, dual_ascent, solve_milp
 from weft.planners.factor.graph import sharing_graph
 from weft.planners.factor.local_search import local_search
-from weft.planners.factor.paper import insert_factors
 from weft.planners.factor.search import min_cost_graph, search_factors
 from weft.window.periodic import PeriodicWindow
 

@@ -5,13 +5,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from oracles.weave_exact import weave_exact
 from weft.cost.edges.divisors import divisors
 from weft.cost.edges.rates import edge_rate
 from weft.cost.omega import OMEGA_TECHNIQUES, overlap_factor
 from weft.errors import QueryError, UnsupportedError
 from weft.planners.weave.groups import WeaveWindows, group_windows
 from weft.planners.weave.moves import merge_greedily, partition
-from weft.planners.weave.search import weave, weave_exact
+from weft.planners.weave.search import weave
 from weft.planners.weave.trees import TreeModel, Trees
 from weft.window import PeriodicWindow, edge_classes
 
@@ -244,8 +245,6 @@ def test_what_cannot_be_woven_is_refused():
         weave(TWO, -1, "naive")
     with pytest.raises(UnsupportedError, match="no such kind"):
         weave(TWO, 1, "naive", kind="braid")
-    with pytest.raises(UnsupportedError, match="12 is the most"):
-        weave_exact([(s, s) for s in range(1, 14)], 1, "naive")
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from weft.cost.edges.divisors import DivisorLattice, divisor_count
 from weft.errors import InternalError, UnsupportedError
+from weft.window import primitive_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,7 +40,7 @@ _SHORTEST_SIEVE = 1 << 20
 _LONGEST_SIEVE = 1 << 25
 _SLIDES_PER_SIEVE = 64  # a sieve much shorter than that sees too few edges of the longest slide
 _FEW_CLASSES = 12
-_MOST_TERMS, _MOST_EXACT_TERMS = 1 << 10, 1 << 14
+_MOST_TERMS = 1 << 10
 _MOST_DIVISORS = 1 << 13
 _MOST_SUBSETS_OF = 20
 _LARGEST_TO_FACTOR = 10**10
@@ -52,29 +53,6 @@ def edge_rate(classes: Iterable[EdgeClass], method: EdgeMethod = "auto") -> floa
     0.5
     """
     return float(edge_density(classes, method))
-
-
-def edge_count(
-    classes: Iterable[EdgeClass], period: int | None = None, method: EdgeMethod = "auto"
-) -> int:
-    """Count the distinct edges of one period, exactly; by default of the composite period.
-
-    >>> edge_count([(0, 4), (0, 6), (0, 10)])
-    22
-    >>> edge_count([(0, 3), (2, 3), (0, 8), (6, 8)])
-    18
-    >>> edge_count([(0, slide) for slide in (2, 3, 4, 5)], period=120)
-    88
-    """
-    chosen = tuple(classes)
-    composite = lcm(*(modulus for _, modulus in chosen))
-    length = composite if period is None else period
-    if length % composite:
-        raise InternalError(f"a period of {length} is no multiple of the composite {composite}")
-    edges = _density(chosen, method, exact=True) * length
-    if edges.denominator != 1:
-        raise InternalError(f"{method} counted {edges} edges in a period of {length}")
-    return edges.numerator
 
 
 def edge_density(classes: Iterable[EdgeClass], method: EdgeMethod = "auto") -> Fraction:
@@ -90,7 +68,20 @@ def edge_density(classes: Iterable[EdgeClass], method: EdgeMethod = "auto") -> F
     >>> edge_density([(0, slide) for slide in sixties], "f1") * 60_000_000 * 15
     Fraction(22, 1)
     """
-    return _density(tuple(classes), method, exact=False)
+    chosen = primitive_classes(classes)
+    if not chosen:
+        return Fraction(0)
+    if method not in get_args(EdgeMethod):
+        raise UnsupportedError(
+            f"cannot count edges by {method!r}: no such method",
+            hint=f"use one of {', '.join(get_args(EdgeMethod))}",
+        )
+    scaled, unit, _ = scale_classes(chosen)
+    free = prod(
+        (1 - _component(part, method) for part in independent_components(scaled)),
+        start=Fraction(1),
+    )
+    return (1 - free) / unit
 
 
 def intersect_classes(first: EdgeClass, second: EdgeClass) -> EdgeClass | None:
@@ -108,22 +99,6 @@ def intersect_classes(first: EdgeClass, second: EdgeClass) -> EdgeClass | None:
     steps = distance // divisor * pow(modulus // divisor, -1, factor) % factor
     composite = modulus * factor
     return (residue + modulus * steps) % composite, composite
-
-
-def primitive_classes(classes: Iterable[EdgeClass]) -> tuple[EdgeClass, ...]:
-    """Drop duplicates and every class whose edges all belong to another one.
-
-    >>> primitive_classes([(0, 4), (6, 4), (0, 2), (1, 4), (0, 5)])
-    ((0, 2), (1, 4), (0, 5))
-    """
-    kept: dict[int, set[int]] = {}
-    ordered = sorted({(modulus, residue % modulus) for residue, modulus in classes})
-    for modulus, residue in ordered:
-        if not any(
-            modulus % finer == 0 and residue % finer in residues for finer, residues in kept.items()
-        ):
-            kept.setdefault(modulus, set()).add(residue)
-    return tuple((r, m) for m, residues in kept.items() for r in sorted(residues))
 
 
 def scale_classes(classes: Sequence[EdgeClass]) -> tuple[tuple[EdgeClass, ...], int, int]:
@@ -166,32 +141,16 @@ def independent_components(classes: Sequence[EdgeClass]) -> list[list[EdgeClass]
     return sorted((members for _, members in components), key=lambda m: classes.index(m[0]))
 
 
-def _density(classes: tuple[EdgeClass, ...], method: EdgeMethod, exact: bool) -> Fraction:
-    if not classes:
-        return Fraction(0)
-    if method not in get_args(EdgeMethod):
-        raise UnsupportedError(
-            f"cannot count edges by {method!r}: no such method",
-            hint=f"use one of {', '.join(get_args(EdgeMethod))}",
-        )
-    scaled, unit, _ = scale_classes(primitive_classes(classes))
-    free = prod(
-        (1 - _component(part, method, exact) for part in independent_components(scaled)),
-        start=Fraction(1),
-    )
-    return (1 - free) / unit
-
-
-def _component(classes: list[EdgeClass], method: EdgeMethod, exact: bool) -> Fraction:
+def _component(classes: list[EdgeClass], method: EdgeMethod) -> Fraction:
     if len(classes) == 1:
         return Fraction(1, classes[0][1])
     scaled, unit, _ = scale_classes(classes)
     if method != "auto":
         return _METHODS[method](scaled) / unit
-    return _cheapest(scaled, exact) / unit
+    return _cheapest(scaled) / unit
 
 
-def _cheapest(classes: tuple[EdgeClass, ...], exact: bool) -> Fraction:
+def _cheapest(classes: tuple[EdgeClass, ...]) -> Fraction:
     """Count by the method that this set of classes makes cheapest."""
     moduli = [modulus for _, modulus in classes]
     period = lcm(*moduli)
@@ -206,18 +165,8 @@ def _cheapest(classes: tuple[EdgeClass, ...], exact: bool) -> Fraction:
         and divisor_count(moduli, _MOST_DIVISORS) <= _MOST_DIVISORS
     ):
         return _lattice(classes)
-    merged = _intersections(classes, most=_MOST_EXACT_TERMS if exact else _MOST_TERMS)
-    if merged is not None:
-        return merged
-    if exact and period <= _LONG_PERIOD:
-        return _bit_set(classes)
-    if exact:
-        raise UnsupportedError(
-            f"cannot count the edges of {len(classes)} classes exactly: the composite period "
-            f"{period:.3g} is too long to mark and the classes meet in too many ways",
-            hint="use edge_rate, which estimates such a rate by a sieve",
-        )
-    return _sieve(classes)
+    merged = _intersections(classes, most=_MOST_TERMS)
+    return _sieve(classes) if merged is None else merged
 
 
 def _aligned(classes: Iterable[EdgeClass]) -> bool:

@@ -11,7 +11,8 @@ from math import lcm
 from typing import TYPE_CHECKING, Protocol, Self
 
 from weft.cost.edges.all_but_one import all_but_one
-from weft.cost.edges.rates import intersect_classes, primitive_classes, scale_classes
+from weft.cost.edges.rates import intersect_classes, scale_classes
+from weft.window import primitive_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -73,7 +73,7 @@ def _carried(scope: Scope, group: Group) -> list[tuple[Partial, ...]]:
 def _notes(windows: tuple[PeriodicWindow, ...], groups: tuple[Group, ...]) -> tuple[str, ...]:
     noun = "group" if len(groups) == 1 else "groups"
     listed = [
-        f"group {i}: " + ", ".join(f"{window} {group.role_of(window)}" for window in group.windows)
+        f"group {i}: " + ", ".join(f"{window} {role}" for window, role in group.roles)
         for i, group in enumerate(groups[:_LISTED], 1)
         if len(group.windows) <= 2 * _LISTED
     ]

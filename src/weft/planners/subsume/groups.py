@@ -18,10 +18,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from weft.errors import InternalError
-from weft.planners.subsume.matching import maximum_matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,35 +49,18 @@ class Group:
         return self.chain[0].slide_us
 
     @property
+    def roles(self) -> tuple[tuple[PeriodicWindow, Role], ...]:
+        """All windows of the group with their roles: each member, followed by its piggybacks."""
+        found: list[tuple[PeriodicWindow, Role]] = []
+        for member, riders in zip(self.chain, self.piggybacks, strict=True):
+            found.append((member, "enclosing" if found else "seed"))
+            found += [(rider, "piggybacked") for rider in riders]
+        return tuple(found)
+
+    @property
     def windows(self) -> tuple[PeriodicWindow, ...]:
         """All windows of the group: each member, followed by its piggybacks."""
-        levels = zip(self.chain, self.piggybacks, strict=True)
-        return tuple(w for member, riders in levels for w in (member, *riders))
-
-    def level_of(self, window: PeriodicWindow) -> int | None:
-        """Position in the chain of `window` or of the member it rides on; None if not here."""
-        level = first_not_shorter(self.chain, window.range_us)
-        if level < len(self.chain) and (
-            self.chain[level] == window or window in self.piggybacks[level]
-        ):
-            return level
-        return None
-
-    def role_of(self, window: PeriodicWindow) -> Role:
-        """Role of a window of this group."""
-        level = self.level_of(window)
-        if level is None:
-            raise InternalError(f"{window} is not in the group it was looked up in")
-        if window != self.chain[level]:
-            return "piggybacked"
-        return "enclosing" if level else "seed"
-
-    def every(self, piggyback: PeriodicWindow) -> int:
-        """Which results of its member a piggyback takes: every q-th, q = ratio of the slides."""
-        level = self.level_of(piggyback)
-        if level is None:
-            raise InternalError(f"{piggyback} is not in the group it was looked up in")
-        return piggyback.slide_us // self.chain[level].slide_us
+        return tuple(window for window, _ in self.roles)
 
 
 def subsumes(outer: PeriodicWindow, inner: PeriodicWindow) -> bool:
@@ -264,11 +247,6 @@ def _in_order(windows: Iterable[PeriodicWindow]) -> list[PeriodicWindow]:
     return sorted(set(windows), key=lambda w: (w.range_us, w.slide_us, w.offset_us))
 
 
-def first_not_shorter(chain: Sequence[PeriodicWindow], range_us: int) -> int:
-    """Position of the first member of at least `range_us`; the length of the chain if none is."""
-    return bisect_left(chain, range_us, key=lambda member: member.range_us)
-
-
 def _cover_by_chains(members: Sequence[PeriodicWindow]) -> list[list[PeriodicWindow]]:
     """Cover `members`, sorted by range, by as few chains of enclosing windows as possible."""
     by_ends: dict[tuple[int, int], list[int]] = {}
@@ -287,16 +265,31 @@ def _cover_by_chains(members: Sequence[PeriodicWindow]) -> list[list[PeriodicWin
                 if members[outer].range_us > inner.range_us
             ]
         )
-    successor = maximum_matching(enclosing, len(members))
-    preceded = {outer for outer in successor if outer is not None}
+    successor = _largest_matching(enclosing)
+    preceded = set(successor)
     chains = []
     for number in range(len(members)):
         if number in preceded:
             continue
-        chain = [members[number]]
+        linked = [members[number]]
         following = successor[number]
-        while following is not None:
-            chain.append(members[following])
+        while following >= 0:
+            linked.append(members[following])
             following = successor[following]
-        chains.append(chain)
+        chains.append(linked)
     return chains
+
+
+def _largest_matching(neighbours: Sequence[Sequence[int]]) -> list[int]:
+    """Match as many nodes as possible with one neighbour each, none twice; -1 is no partner."""
+    import numpy as np
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    if not neighbours:
+        return []
+    first = np.cumsum([0, *map(len, neighbours)])
+    arcs = np.fromiter(chain.from_iterable(neighbours), np.intc, int(first[-1]))
+    graph = csr_array((np.ones(arcs.size, np.bool_), arcs, first), (len(neighbours),) * 2)
+    partners: list[int] = maximum_bipartite_matching(graph, perm_type="column").tolist()
+    return partners

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 WeaveKind = Literal["weave", "triweave"]
-
-MOST_EXACT_GROUPS = 12
 _FEW_GROUPS = 8  # all subsets of so few take less time than a greedy search and its moves
 _MOST_COUNTED_WINDOWS = 1 << 14
 
@@ -89,28 +87,6 @@ def weave(
     if len(problem.groups) <= _FEW_GROUPS:
         return problem.best_plan(exact_partition(problem.trees))
     return problem.best_plan(partition(problem.trees))
-
-
-def weave_exact(
-    windows: Sequence[PeriodicWindow] | ArrayLike,
-    rate: float,
-    technique: str,
-    mode: Mode = "paper",
-    kind: WeaveKind = "weave",
-) -> WeavePlan:
-    """Partition windows into the cheapest trees there are; windows with equal edges stay together.
-
-    >>> weave_exact([(4, 4), (6, 6), (9, 9)], rate=1, technique="flat_fit").trees
-    ((0,), (1, 2))
-    """
-    problem = _Problem.of(windows, rate, technique, mode, kind)
-    if len(problem.groups) > MOST_EXACT_GROUPS:
-        raise UnsupportedError(
-            f"cannot try all partitions of {len(problem.groups)} groups of windows: "
-            f"{MOST_EXACT_GROUPS} is the most",
-            hint="use weave, which searches",
-        )
-    return problem.best_plan(exact_partition(problem.trees))
 
 
 @dataclass(frozen=True, slots=True)
