@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -40,8 +41,6 @@ class LookupCost:
         >>> flat_fat_lookup().each(np.array([1.0, 2.0, 3.0, 4.0, 7.0, 8.0])).tolist()
         [0.0, 0.5, 1.0, 1.25, 2.0, 2.125]
         """
-        import numpy as np
-
         passed = np.searchsorted(self.breakpoints * _ROUNDING, partials, side="right")
         slope = np.concatenate(([0.0], np.cumsum(self.slope_steps)))[passed]
         intercept = np.concatenate(([0.0], np.cumsum(self.intercept_steps)))[passed]
@@ -78,8 +77,6 @@ def published_flat_fat_lookup() -> LookupCost:
 
 
 def _lookup_cost(pieces: Sequence[tuple[float, float, float]], largest_drop: float) -> LookupCost:
-    import numpy as np
-
     starts, slopes, intercepts = np.array(pieces).T
     return LookupCost(
         starts, np.diff(slopes, prepend=0.0), np.diff(intercepts, prepend=0.0), largest_drop
@@ -98,8 +95,6 @@ class RangeProfile:
     @classmethod
     def of(cls, ranges: Floats, weights: Floats) -> RangeProfile:
         """Sort the ranges and add up their weights from the longest down."""
-        import numpy as np
-
         order = np.argsort(ranges, kind="stable")
         ordered, weighed = ranges[order], weights[order]
         return cls(ordered, weighed, _sums_from(weighed), _sums_from(weighed * ordered))
@@ -107,8 +102,6 @@ class RangeProfile:
     @classmethod
     def union(cls, profiles: Sequence[RangeProfile]) -> RangeProfile:
         """Return the profile of all these ranges together."""
-        import numpy as np
-
         if len(profiles) == 1:
             return profiles[0]
         return cls.of(
@@ -124,8 +117,6 @@ class RangeProfile:
         >>> profile.total(np.array([0.5, 1.0]), flat_fat_lookup()).tolist()
         [3.375, 5.1875]
         """
-        import numpy as np
-
         longest = float(self.ranges[-1] * rates.max())
         breakpoints = cost.breakpoints * _ROUNDING
         pieces = max(int(np.searchsorted(breakpoints, longest, side="right")), 1)
@@ -139,7 +130,5 @@ class RangeProfile:
 
 
 def _sums_from(values: Floats) -> Floats:
-    import numpy as np
-
     sums: Floats = np.concatenate((np.cumsum(values[::-1])[::-1], [0.0]))
     return sums

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
+
 from weft.cost.edges.rates import edge_rate, scale_classes
 from weft.cost.lookups import RangeProfile, flat_fat_lookup, published_flat_fat_lookup
 from weft.errors import UnsupportedError
@@ -25,7 +27,6 @@ from weft.window import PeriodicWindow, edge_classes, primitive_classes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from weft.cost.lookups import LookupCost
@@ -99,8 +100,6 @@ def overlap_factor(
     >>> [round(overlap_factor(tree, "slick_deque", mode), 4) for mode in ("paper", "exact")]
     [5.2083, 5.0833]
     """
-    import numpy as np
-
     check_omega(technique, mode)
     if rate is None:
         rate = edge_rate(edge_classes(windows, "pairs"))
@@ -131,8 +130,6 @@ def overlap_factors(technique: str, mode: Mode, sums: TreeSums, rates: Floats) -
     close per edge in exact mode; FlatFIT then takes the smaller of 1 + 2 Q and 3 + Q, which was
     within a third of the combines counted on nine in ten of 63 random trees.
     """
-    import numpy as np
-
     charged = sums.firings / rates if mode == "exact" else sums.queries
     longest = np.maximum(sums.range_max * rates, 1.0)
     omega: Floats
@@ -164,8 +161,6 @@ def lookup_cost(mode: Mode) -> LookupCost:
 
 def lookup_weights(mode: Mode, slides: Floats) -> Floats:
     """Return how often each window looks up: once per edge, or once per slide in exact mode."""
-    import numpy as np
-
     return 1 / slides if mode == "exact" else np.ones_like(slides)
 
 
@@ -181,8 +176,6 @@ def running_aggregates(windows: Sequence[PeriodicWindow], mode: Mode = "exact") 
     >>> running_aggregates(tree, "paper"), running_aggregates(tree)
     (3, 6)
     """
-    import numpy as np
-
     distinct = len({window.range_us for window in windows})
     if mode != "exact":
         return distinct
@@ -214,8 +207,6 @@ def harmonic(n: Floats) -> Floats:
     >>> harmonic(np.array([1.0, 4.0, 22.0])).round(6).tolist()
     [1.0, 2.083333, 3.690813]
     """
-    import numpy as np
-
     # The expansion is accurate to 1e-10 from 5 on; below, H_n follows from H_{n + 4}.
     x = n + 4
     square = 1 / (x * x)
@@ -228,7 +219,5 @@ def harmonic(n: Floats) -> Floats:
 
 def _inverse_factorials(n: Floats) -> Floats:
     """Return 1/1! + ... + 1/floor(n)!, the published mean length of a deque."""
-    import numpy as np
-
     sums = np.cumsum(1 / np.cumprod(np.arange(1.0, 21.0)))
     return sums[np.minimum(n + 1e-9, 20.0).astype(np.int64) - 1]

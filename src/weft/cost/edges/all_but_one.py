@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -19,8 +20,6 @@ def all_but_one(rows: NDArray[Any], combine: np.ufunc) -> NDArray[Any]:
     >>> all_but_one(np.array([3, 9, 4]), np.maximum).tolist()
     [9, 4, 9]
     """
-    import numpy as np
-
     left = combine.accumulate(rows, axis=0)
     right = combine.accumulate(rows[::-1], axis=0)[::-1]
     rest = np.empty_like(rows)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from math import lcm
 from typing import TYPE_CHECKING, Protocol, Self
 
+import numpy as np
+
 from weft.cost.edges.all_but_one import all_but_one
 from weft.cost.edges.rates import intersect_classes, scale_classes
 from weft.window import primitive_classes
@@ -17,7 +19,6 @@ from weft.window import primitive_classes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from weft.window import EdgeClass
@@ -118,8 +119,6 @@ class AtomUnions:
         cls, rows: Sequence[Sequence[EdgeClass]], atoms: Sequence[EdgeClass], unit: int, exact: bool
     ) -> AtomUnions:
         """Mark for each row the atoms inside its classes."""
-        import numpy as np
-
         inside = _inside_of(atoms)
         period = lcm(*(modulus for _, modulus in atoms))
         counts = [period // modulus for _, modulus in atoms]
@@ -148,8 +147,6 @@ class AtomUnions:
 
     def unite(self, parts: Sequence[Sequence[int]]) -> AtomUnions:
         """Return new rows, each the union of some of these."""
-        import numpy as np
-
         return AtomUnions(
             np.array([self._marks[list(part)].any(axis=0) for part in parts]),
             self._weights,
@@ -158,16 +155,12 @@ class AtomUnions:
 
     def unite_all_but_one(self, part: Sequence[int]) -> AtomUnions:
         """Return as many new rows, each the union of all the given ones but one."""
-        import numpy as np
-
         rest = all_but_one(self._marks[list(part)], np.logical_or)
         return AtomUnions(rest, self._weights, self.exact)
 
 
 def _inside_of(atoms: Sequence[EdgeClass]) -> list[list[int]]:
     """For each class, the positions in the list of the classes that lie inside it."""
-    import numpy as np
-
     if atoms[-1][1] >= 1 << 62:
         return [
             [j for j, (b, n) in enumerate(atoms) if n % m == 0 and (b - a) % m == 0]
@@ -187,8 +180,6 @@ class BitUnions:
     """
 
     def __init__(self, words: NDArray[np.uint64], length: int, unit: int, exact: bool) -> None:
-        import numpy as np
-
         self._words = words
         self._per_mark = 1.0 / (length * unit)
         self._length, self._unit, self.exact = length, unit, exact
@@ -197,8 +188,6 @@ class BitUnions:
     @classmethod
     def of_classes(cls, rows: Sequence[Sequence[EdgeClass]], unit: int, horizon: int) -> BitUnions:
         """Mark the positions of each row's classes."""
-        import numpy as np
-
         period = lcm(*(modulus for row in rows for _, modulus in row))
         length = period if period <= horizon else horizon
         words = np.zeros((len(rows), -(-length // 64)), dtype=np.uint64)
@@ -212,8 +201,6 @@ class BitUnions:
 
     def join_rates(self, row: int, others: BitUnions, rows: Indices) -> Floats:
         """Return the edge rate of this row united with each of the other's rows."""
-        import numpy as np
-
         mine = self._words[row]
         marks = np.empty(len(rows))
         block = max(1, _BLOCK_WORDS // len(mine))
@@ -234,14 +221,10 @@ class BitUnions:
 
     def unite(self, parts: Sequence[Sequence[int]]) -> BitUnions:
         """Return new rows, each the union of some of these."""
-        import numpy as np
-
         words = np.array([np.bitwise_or.reduce(self._words[list(part)]) for part in parts])
         return BitUnions(words, self._length, self._unit, self.exact)
 
     def unite_all_but_one(self, part: Sequence[int]) -> BitUnions:
         """Return as many new rows, each the union of all the given ones but one."""
-        import numpy as np
-
         rest = all_but_one(self._words[list(part)], np.bitwise_or)
         return BitUnions(rest, self._length, self._unit, self.exact)

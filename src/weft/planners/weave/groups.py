@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft.errors import QueryError
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from weft.window import EdgeClass
@@ -44,8 +45,6 @@ class WeaveWindows:
         >>> WeaveWindows.of([PeriodicWindow(6, 4, 5)]).offsets.tolist()
         [1]
         """
-        import numpy as np
-
         if (
             isinstance(windows, (list, tuple))
             and windows
@@ -105,8 +104,6 @@ def group_windows(windows: WeaveWindows) -> Groups:
     >>> groups.classes
     (((0, 2),), ((0, 3), (2, 3)), ((0, 4),))
     """
-    import numpy as np
-
     slides, begins = windows.slides, windows.offsets
     ends = (begins + windows.ranges) % slides
     if np.array_equal(begins, ends) and not begins.any():

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
+import numpy as np
+
 from weft.cost.lookups import RangeProfile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from weft.cost.lookups import LookupCost
@@ -60,8 +61,6 @@ class ProfileRows:
 
     def totals(self, rates: Floats) -> Floats:
         """Return the lookup cost of every row, each at its rate."""
-        import numpy as np
-
         return np.array(
             [
                 float(profile.total(rates[i : i + 1], self._cost)[0])
@@ -109,8 +108,6 @@ class TableRows:
         cls, profiles: Sequence[RangeProfile], cost: LookupCost, slowest: float, fastest: float
     ) -> TableRows:
         """Tabulate between two edge rates."""
-        import numpy as np
-
         octave = float(np.log2(slowest))
         points = int(np.ceil((np.log2(fastest) - octave) * _POINTS_PER_OCTAVE)) + 2
         rates = 2.0 ** (octave + np.arange(points) / _POINTS_PER_OCTAVE)
@@ -118,14 +115,10 @@ class TableRows:
 
     def totals(self, rates: Floats) -> Floats:
         """Return the lookup cost of every row, each at its rate."""
-        import numpy as np
-
         return self._at(np.arange(len(self._table)), *self._cells(rates))
 
     def joined(self, row: int, others: TableRows, rows: Indices, rates: Floats) -> Floats:
         """Return the lookup cost of this row united with each of the other's rows."""
-        import numpy as np
-
         cells = self._cells(rates)
         return self._at(np.full(len(rows), row), *cells) + others._at(rows, *cells)
 
@@ -135,8 +128,6 @@ class TableRows:
 
     def unite(self, parts: Sequence[Sequence[int]]) -> TableRows:
         """Return new rows, each the union of some of these."""
-        import numpy as np
-
         table = np.array([self._table[list(part)].sum(axis=0) for part in parts])
         return TableRows(table, self._octave)
 
@@ -146,8 +137,6 @@ class TableRows:
         return TableRows(own.sum(axis=0) - own, self._octave)
 
     def _cells(self, rates: Floats) -> tuple[Indices, Floats]:
-        import numpy as np
-
         place = (np.log2(rates) - self._octave) * _POINTS_PER_OCTAVE
         cells = np.clip(place.astype(np.intp), 0, self._table.shape[1] - 2)
         return cells, place - cells

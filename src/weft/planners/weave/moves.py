@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from weft.planners.weave.trees import Trees
@@ -69,8 +70,6 @@ class _Gains:
     """What each pair of trees saves when merged, and the best partner of each."""
 
     def __init__(self, trees: Trees) -> None:
-        import numpy as np
-
         count = len(trees)
         self.trees = trees
         self.gains = np.full((count, count), -np.inf)
@@ -83,8 +82,6 @@ class _Gains:
 
     def rows(self) -> list[int]:
         """Return the rows that are still trees."""
-        import numpy as np
-
         rows: list[int] = np.flatnonzero(self.alive).tolist()
         return rows
 
@@ -96,8 +93,6 @@ class _Gains:
 
     def merged(self, into: int, absorbed: int) -> None:
         """Count anew what the merge of two trees changed."""
-        import numpy as np
-
         self.alive[absorbed] = False
         self.gains[absorbed, :] = self.gains[:, absorbed] = -np.inf
         self.best[absorbed] = -np.inf
@@ -112,8 +107,6 @@ class _Gains:
         self._find_best(np.append(others[stale], into))
 
     def _count(self, row: int, others: NDArray[np.intp]) -> None:
-        import numpy as np
-
         apart = self.trees.costs[row] + self.trees.costs[others]
         gains = apart - self.trees.join_costs(row, self.trees, others, below=apart)
         # Gains that differ by rounding only must tie, or plans would differ between machines.
@@ -196,8 +189,6 @@ class _Moves:
 
     def _better_place(self, group: int, source: int, saved: float) -> int | None:
         """Return the tree where the group adds least, None when it saves nothing to go there."""
-        import numpy as np
-
         others = np.array([i for i, p in enumerate(self.parts) if p and i != source], dtype=np.intp)
         target, added = None, saved - self.noise
         if len(self.parts[source]) > 1 and self.groups.costs[group] < added:

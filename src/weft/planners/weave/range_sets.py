@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft.cost.edges.all_but_one import all_but_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -27,8 +28,6 @@ class RangeSets:
     """One set of ranges per row: bits for the shared ranges, a number for all others."""
 
     def __init__(self, words: NDArray[np.uint64], alone: Floats) -> None:
-        import numpy as np
-
         self._words, self._alone = words, alone
         self.sizes: Floats = alone + np.bitwise_count(words).sum(axis=1, dtype=np.int64)
 
@@ -41,8 +40,6 @@ class RangeSets:
         >>> sets.sizes.tolist(), sets.join_sizes(0, sets, np.array([1])).tolist()
         ([2.0, 2.0], [3.0])
         """
-        import numpy as np
-
         rows = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(ranges)))
         values, ids = np.unique(ranges, return_inverse=True)
         rows, ids = np.divmod(np.unique(rows * len(values) + ids), len(values))
@@ -62,8 +59,6 @@ class RangeSets:
 
     def join_sizes(self, row: int, others: RangeSets, rows: Indices) -> Floats:
         """Return the size of this row united with each of the other's rows."""
-        import numpy as np
-
         mine = self._words[row]
         block = max(1, _BLOCK_WORDS // len(mine))
         common = np.concatenate(
@@ -85,8 +80,6 @@ class RangeSets:
 
     def unite(self, parts: Sequence[Sequence[int]]) -> RangeSets:
         """Return new rows, each the union of some of these."""
-        import numpy as np
-
         return RangeSets(
             np.array([np.bitwise_or.reduce(self._words[list(part)]) for part in parts]),
             np.array([self._alone[list(part)].sum() for part in parts]),
@@ -94,7 +87,5 @@ class RangeSets:
 
     def unite_all_but_one(self, part: Sequence[int]) -> RangeSets:
         """Return as many new rows, each the union of all the given ones but one."""
-        import numpy as np
-
         alone = self._alone[list(part)]
         return RangeSets(all_but_one(self._words[list(part)], np.bitwise_or), alone.sum() - alone)

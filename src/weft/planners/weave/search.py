@@ -20,6 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
+
 from weft.cost.edges.rates import edge_rate
 from weft.cost.lookups import RangeProfile
 from weft.cost.omega import (
@@ -39,7 +41,6 @@ from weft.planners.weave.trees import TreeModel, Trees
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from weft.window import PeriodicWindow
@@ -148,8 +149,6 @@ class _Problem:
 
     def _plan(self, parts: list[list[int]]) -> WeavePlan:
         """Cost a partition as exactly as is affordable, whatever the search estimated."""
-        import numpy as np
-
         trees = self.trees.unite(parts)
         rates = trees.edges.rates
         if not trees.edges.exact:
@@ -170,8 +169,6 @@ class _Problem:
 
     def _counted(self, sums: TreeSums, members: list[tuple[int, ...]], rates: Floats) -> TreeSums:
         """Replace what the search estimated from sums by counts over the windows themselves."""
-        import numpy as np
-
         model, windows = self.trees.model, self.windows
         if model.technique == "flat_fat":
             ranges, slides = windows.ranges.astype(np.float64), windows.slides.astype(np.float64)
@@ -192,8 +189,6 @@ class _Problem:
 
     def _unshared(self) -> tuple[Floats, Floats]:
         """Return the edge rate and the overlap factor of every window in a tree of its own."""
-        import numpy as np
-
         model = self.trees.model
         ranges = self.windows.ranges.astype(np.float64)
         slides = self.windows.slides.astype(np.float64)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft.cost.edges.all_but_one import all_but_one
 from weft.cost.edges.unions import edge_unions
 from weft.cost.lookups import RangeProfile
@@ -19,7 +21,6 @@ from weft.planners.weave.range_sets import RangeSets
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from weft.cost.edges.unions import EdgeUnions
@@ -59,8 +60,6 @@ class Trees:
         sets: RangeSets | None,
         lookups: LookupRows | None,
     ) -> None:
-        import numpy as np
-
         self.model, self.edges, self._sums, self._finest = model, edges, sums, finest
         self._sets, self._lookups = sets, lookups
         at_own_rate = self.sums_at(edges.rates)
@@ -70,8 +69,6 @@ class Trees:
     @classmethod
     def of_groups(cls, model: TreeModel, groups: Groups) -> Trees:
         """Make one tree of each group of windows."""
-        import numpy as np
-
         order, starts = groups.order, groups.starts
         ranges = groups.windows.ranges[order].astype(np.float64)
         slides = groups.windows.slides[order].astype(np.float64)
@@ -111,8 +108,6 @@ class Trees:
         A union that cannot cost less than `below` is given as infinity: its edges, which are
         dear to count, are not counted.
         """
-        import numpy as np
-
         costs = np.full(len(rows), np.inf)
         kept = self._floor_costs(row, others, rows) < below
         rows = rows[kept]
@@ -136,8 +131,6 @@ class Trees:
 
     def unite(self, parts: Sequence[Sequence[int]]) -> Trees:
         """Return new trees, each the union of some of these."""
-        import numpy as np
-
         flat = np.concatenate([np.asarray(part, dtype=np.intp) for part in parts])
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
         sums = TreeSums(
@@ -157,8 +150,6 @@ class Trees:
 
     def unite_all_but_one(self, part: Sequence[int]) -> Trees:
         """Return as many new trees, each the union of all the given ones but one."""
-        import numpy as np
-
         rows = list(part)
         totals = [column[rows] for column in _columns(self._sums)[:3]]
         queries, overlap, firings = (own.sum() - own for own in totals)
@@ -178,16 +169,12 @@ class Trees:
         Then an instance spans different numbers of slices at different phases; two is what most
         ranges have. The final plan is counted window by window.
         """
-        import numpy as np
-
         if self.model.mode != "exact":
             return np.ones_like(rates)
         return np.where(rates > finest * (1 + 1e-9), 2.0, 1.0)
 
     def _floor_costs(self, row: int, others: Trees, rows: Indices) -> Floats:
         """Bound the costs of unions from below; none has fewer edges than either tree."""
-        import numpy as np
-
         sums = _joined(self._sums, row, others._sums, rows)
         if self._sets is not None and others._sets is not None:
             sizes = np.maximum(self._sets.sizes[row], others._sets.sizes[rows])
@@ -199,8 +186,6 @@ class Trees:
         return self.model.costs(sums, np.maximum(self.edges.rates[row], others.edges.rates[rows]))
 
     def _joined_sums(self, row: int, others: Trees, rows: Indices, rates: Floats) -> TreeSums:
-        import numpy as np
-
         sums = _joined(self._sums, row, others._sums, rows)
         if self._sets is not None and others._sets is not None:
             finest = np.maximum(self._finest[row], others._finest[rows])
@@ -217,8 +202,6 @@ def _columns(sums: TreeSums) -> tuple[Floats, ...]:
 
 
 def _joined(mine: TreeSums, row: int, theirs: TreeSums, rows: Indices) -> TreeSums:
-    import numpy as np
-
     return TreeSums(
         queries=mine.queries[row] + theirs.queries[rows],
         overlap=mine.overlap[row] + theirs.overlap[rows],

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from weft.cost.joins.tuples import placement_name
+from weft.parsing import parse
+from weft.planners.portfolio import optimize
 
 if TYPE_CHECKING:
     from weft.cost.joins.tuples import Method, Placement, SideLoad
@@ -101,8 +103,6 @@ def timed_join(
 def filled(streams: Streams, early: Placement, method: Method) -> Any:
     """Return a join whose windows are full; they are filled by the cheapest plan."""
     from weft.engines.local.joins.continuous.join import ContinuousJoin
-    from weft.parsing import parse
-    from weft.planners.portfolio import optimize
 
     everywhere = placement_name((True,) * len(early))
     (emit,) = optimize(parse(streams.sql), everywhere, "local").emits

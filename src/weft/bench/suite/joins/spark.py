@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import weft
 from weft.bench.frame import Bar, Case, Contender, Race
+from weft.bench.suite.spark.runs import stored
+from weft.generate import nexmark
+from weft.parsing import parse
+from weft.planners.portfolio import optimize
+from weft.query import JoinQuery
 
 if TYPE_CHECKING:
     from weft.bench.frame import Runner
@@ -30,11 +36,7 @@ class _Auctions(NamedTuple):
 
 
 def _auctions(events: int) -> _Auctions:
-    from weft.bench.suite.spark.runs import stored
     from weft.engines.joins import measured_loads
-    from weft.generate import nexmark
-    from weft.parsing import parse
-    from weft.query import JoinQuery
 
     tables = nexmark(events, 7, rate=events / 3600, padding=False)
     frames = {name: stored(table, f"{name}-{events}") for name, table in tables.items()}
@@ -45,9 +47,6 @@ def _auctions(events: int) -> _Auctions:
 
 def _weft(planner: str) -> Contender:
     def start(auctions: _Auctions) -> Runner:
-        import weft
-        from weft.planners.portfolio import optimize
-
         workload = weft.parse(AUCTION)
         loads = {query.name: auctions.loads for query in workload}
         plan = optimize(workload, planner, "spark", join_loads=loads)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft.bench.frame import Column, Entry, Limit, Panel, Row, Sheet, Table
 from weft.bench.suite.kernels.oracles import identical, moving_max
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 _STRETCH = 1000
@@ -28,14 +29,10 @@ _ANSWERING = (
 
 
 def _stream(values: int) -> npt.NDArray[np.float64]:
-    import numpy as np
-
     return np.random.default_rng(29).random(values)
 
 
 def _stretches(quick: bool) -> Sheet:
-    import numpy as np
-
     from weft.bench.suite.kernels.probes import time_stretches
     from weft.kernels.operations import MAX_FLOAT64
 
@@ -88,8 +85,6 @@ STRETCHES = Table(
 
 
 def _single_answers(quick: bool) -> Sheet:
-    import numpy as np
-
     from weft.bench.suite.kernels.probes import time_stretches
     from weft.kernels.operations import MAX_FLOAT64
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float64]
@@ -20,7 +21,6 @@ def moving_max(values: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     >>> moving_max(np.array([6, 1, 5, 2, 8, 3]), 3).tolist()
     [6, 6, 6, 5, 8, 8]
     """
-    import numpy as np
     from scipy.ndimage import maximum_filter1d
 
     least = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
@@ -37,8 +37,6 @@ def moving_sum(values: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     >>> moving_sum(np.array([6, 1, 5, 2, 8, 3]), 3).tolist()
     [6, 7, 12, 8, 15, 13]
     """
-    import numpy as np
-
     wide = np.longdouble if values.dtype.kind == "f" else np.int64
     prefixes = np.concatenate([np.zeros(1, wide), np.cumsum(values, dtype=wide)])
     sums = prefixes[1:].copy()
@@ -63,8 +61,6 @@ def close(expected: Floats, answer: Floats) -> str:
     >>> close(np.array([1.0, 0.3]), np.array([1.0, 0.1 + 0.2]))
     ''
     """
-    import numpy as np
-
     return _first_difference(expected, answer, lambda x, y: ~np.isclose(x, y, rtol=1e-9, atol=1e-9))
 
 
@@ -73,8 +69,6 @@ def _first_difference(
     answer: npt.NDArray[Any],
     differs: Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[np.bool_]],
 ) -> str:
-    import numpy as np
-
     if expected.shape != answer.shape:
         return f"expected shape {expected.shape}, got {answer.shape}"
     places = np.argwhere(differs(expected, answer))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from weft.bench.frame import Bar, Case, Contender, Entry, Race
 from weft.bench.suite.kernels.oracles import close, identical, moving_max, moving_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
     from weft.bench.frame import Runner
 
@@ -34,15 +35,11 @@ class Stream(NamedTuple):
 
 def random_floats(values: int, n: int) -> Stream:
     """Draw values from [0, 1); the same ones for the same size."""
-    import numpy as np
-
     return Stream(np.random.default_rng(17).random(values), n)
 
 
 def random_integers(values: int, n: int) -> Stream:
     """Draw integers of which some are equal."""
-    import numpy as np
-
     return Stream(np.random.default_rng(17).integers(0, 1_000_000, values), n)
 
 
@@ -50,8 +47,6 @@ def sliding(technique_name: str, operation_name: str, *, reuse: bool = False) ->
     """Slide one window over the stream by a technique of ours, perhaps into the same output."""
 
     def start(stream: Stream) -> Runner:
-        import numpy as np
-
         from weft.kernels.operations import OPERATIONS
         from weft.kernels.registry import technique
 
@@ -64,8 +59,6 @@ def sliding(technique_name: str, operation_name: str, *, reuse: bool = False) ->
 
 def _raw_subtraction(*, reuse: bool) -> Contender:
     def start(stream: Stream) -> Runner:
-        import numpy as np
-
         from weft.kernels.techniques.subtract_on_evict import slide_drifting
 
         kept = np.empty_like(stream.values)
@@ -173,8 +166,6 @@ def _each_range(
     moving: Callable[[npt.NDArray[Any], int], npt.NDArray[Any]],
 ) -> Callable[[Stream], npt.NDArray[Any]]:
     def expected(stream: Stream) -> npt.NDArray[Any]:
-        import numpy as np
-
         ranges = evenly_spaced_ranges(stream.n)
         return np.stack([moving(stream.values, count) for count in ranges], axis=1)
 
@@ -223,9 +214,6 @@ RANGES_SUM = Race(
 
 def event_table(events: int) -> pa.Table:
     """Draw events of ten keys, a thousand a second, in order of time."""
-    import numpy as np
-    import pyarrow as pa
-
     rng = np.random.default_rng(17)
     columns: dict[str, Any] = {
         "ts": np.arange(events, dtype=np.int64) * 1000,
@@ -239,16 +227,12 @@ Minima = tuple[Any, Any, Any]  # keys, slices, least values
 
 
 def _sorted_minima(table: pa.Table) -> Minima:
-    import numpy as np
-
     keys, slices, least = (table.column(name).to_numpy() for name in ("k", "s", "m"))
     order = np.lexsort((slices, keys))
     return keys[order], slices[order], least[order]
 
 
 def _minima_by_sorting(table: pa.Table) -> Minima:
-    import numpy as np
-
     times, keys, values = (table.column(name).to_numpy() for name in ("ts", "k", "v"))
     order = np.lexsort((times, keys))
     groups = np.stack([keys[order].astype(np.int64), times[order] // _SLICE_US])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from weft.bench.frame import (
     Bar,
     Case,
@@ -23,6 +25,7 @@ from weft.bench.frame import (
 )
 from weft.bench.suite.kernels.oracles import identical, moving_max, moving_sum
 from weft.bench.suite.kernels.speed import Stream, random_floats, sliding
+from weft.techniques import TECHNIQUES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,11 +58,8 @@ _INVERTIBLE = ("slick_deque_inv", "subtract_on_evict", "prefix_ring")
 
 
 def _complexity(quick: bool) -> Sheet:
-    import numpy as np
-
     from weft.bench.suite.kernels.probes import count_combines
     from weft.kernels.operations import COUNT, MAX_INT64
-    from weft.techniques import TECHNIQUES
 
     n = 64 if quick else 256
     values = np.random.default_rng(31).integers(0, 1_000_000_000, 40 * n)
@@ -98,8 +98,6 @@ def _complexity(quick: bool) -> Sheet:
 
 
 def _all_ranges(name: str, operation: Any, values: npt.NDArray[Any], n: int) -> tuple[float, str]:
-    import numpy as np
-
     from weft.bench.suite.kernels.probes import count_all_ranges
 
     combines, answers = count_all_ranges(name, operation, values[: 8 * n], n)
@@ -204,8 +202,6 @@ def every_range(technique_name: str) -> Contender:
 
 
 def _every_suffix(stream: Stream) -> Runner:
-    import numpy as np
-
     from weft.kernels.operations import MAX_FLOAT64
     from weft.kernels.ranges.suffix_scan import suffixes
 
@@ -214,8 +210,6 @@ def _every_suffix(stream: Stream) -> Runner:
 
 
 def _every_max(stream: Stream) -> npt.NDArray[Any]:
-    import numpy as np
-
     return np.stack([moving_max(stream.values, n) for n in range(stream.n, 0, -1)], axis=1)
 
 

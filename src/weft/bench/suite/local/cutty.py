@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft.bench.frame import Column, Entry, Limit, Panel, Row, Sheet, Table
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ _DRAWN = {
 def _compute(
     names: tuple[str, ...], draw: Callable[[int, int, int], Windows], quick: bool
 ) -> Sheet:
-    import numpy as np
-
     from weft.bench.suite.kernels.oracles import identical
     from weft.bench.suite.local.cutty_runs import run, sums_of
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+import weft
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
-    import weft
 
 SECOND_US = 1_000_000
 EVENT_DISTANCE_US = 1_000  # a thousand events a second
@@ -41,8 +43,6 @@ class WindowedEvents:
     @property
     def workload(self) -> weft.Workload:
         """MIN over all windows, by key."""
-        import weft
-
         query = weft.Query(
             "least",
             source="events",
@@ -56,16 +56,12 @@ class WindowedEvents:
     @property
     def plan(self) -> weft.Plan:
         """The plan that weft chooses, knowing the rate and the number of keys."""
-        import weft
-
         known = weft.Statistics(rate=RATE, keys=self.keys)
         return weft.optimize(self.workload, engine="local", statistics=known)
 
 
 def labelled(shapes: Sequence[Shape]) -> Mapping[str, weft.Window]:
     """Name windows by their places."""
-    import weft
-
     return {
         str(place): weft.hopping(range_s * SECOND_US, slide_s * SECOND_US)
         for place, (range_s, slide_s) in enumerate(shapes)
@@ -74,9 +70,6 @@ def labelled(shapes: Sequence[Shape]) -> Mapping[str, weft.Window]:
 
 def draw_events(events: int, keys: int) -> pa.Table:
     """Draw events of random keys, a thousand a second, in order of time."""
-    import numpy as np
-    import pyarrow as pa
-
     rng = np.random.default_rng(_SEED)
     times = np.arange(events, dtype=np.int64) * EVENT_DISTANCE_US
     columns: dict[str, Any] = {
@@ -107,8 +100,6 @@ def random_hops(count: int) -> tuple[Shape, ...]:
     >>> len(set(random_hops(100))), all(r % s == 0 for r, s in random_hops(100))
     (100, True)
     """
-    import numpy as np
-
     rng = np.random.default_rng(_SEED)
     drawn: dict[Shape, None] = {}
     while len(drawn) < count:
@@ -124,8 +115,6 @@ def random_hopping_events(events: int, keys: int, windows: int) -> WindowedEvent
 
 def least_by_numpy(inputs: WindowedEvents) -> Answer:
     """Answer MIN over every window without any engine."""
-    import numpy as np
-
     times, keys, values = (inputs.table.column(c).to_numpy() for c in ("us", "k", "v"))
     grain_us = int(np.gcd.reduce(np.array(inputs.shapes).ravel())) * SECOND_US
     grains = int(times[-1]) // grain_us + 1
@@ -145,8 +134,6 @@ def _least_of_shape(
     grid: npt.NDArray[np.float64], place: int, shape: Shape, grain_us: int
 ) -> tuple[Any, ...]:
     """Take the least of each stretch of grains that is an instance, by key and start."""
-    import numpy as np
-
     wide, apart = (seconds * SECOND_US // grain_us for seconds in shape)
     keys, grains = grid.shape
     begins = np.arange(-(-(1 - wide) // apart), (grains - 1) // apart + 1) * apart
@@ -162,8 +149,6 @@ def _least_of_shape(
 
 def same_answer(expected: Answer, answer: Any) -> str:
     """Compare the rows of a contender, in any order, with the expected ones."""
-    import numpy as np
-
     from weft.bench.suite.kernels.oracles import identical
 
     columns = answer_columns(answer)
@@ -179,9 +164,6 @@ def same_answer(expected: Answer, answer: Any) -> str:
 
 def answer_columns(answer: Any) -> Answer:
     """Read a table of any library: window, key, start and least value."""
-    import numpy as np
-    import pyarrow as pa
-
     from weft.frames import to_arrow
 
     table = to_arrow(answer)

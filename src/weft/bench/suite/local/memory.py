@@ -7,7 +7,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow.compute as pc
+
+import weft
 from weft.bench.frame import Column, Entry, Limit, Sheet, Table
+from weft.bench.suite.local.inputs import SECOND_US, draw_events, labelled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,11 +25,6 @@ _GIB = 1 << 30
 
 def measure(events: int, keys: int) -> dict[str, Any]:
     """Push events of so many keys, all of whose windows are open at once; return what it took."""
-    import pyarrow.compute as pc
-
-    import weft
-    from weft.bench.suite.local.inputs import draw_events, labelled
-
     query = weft.Query(
         "counts",
         source="events",
@@ -59,10 +59,6 @@ def measure(events: int, keys: int) -> dict[str, Any]:
 
 def _distinct_rows(table: pa.Table) -> int:
     """Count the different (key, instance) of all windows without the engine."""
-    import numpy as np
-
-    from weft.bench.suite.local.inputs import SECOND_US
-
     keys, times = (table[name].to_numpy() for name in ("k", "us"))
     instances = [times // (range_s * SECOND_US) for range_s in _RANGES_S]
     return sum(np.unique(keys.astype(np.int64) << 32 | which).size for which in instances)

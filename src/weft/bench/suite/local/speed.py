@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+import weft
 from weft.bench.frame import Bar, Case, Contender, Entry, Race
 from weft.bench.suite.local.inputs import (
     WindowedEvents,
@@ -37,8 +40,6 @@ _SLICE_S = 5
 
 
 def _start_weft(inputs: WindowedEvents) -> Runner:
-    import weft
-
     plan, tables = inputs.plan, {"events": inputs.table}
     return lambda: weft.run(plan, tables, engine="local")
 
@@ -52,10 +53,6 @@ def _start_one_slice(inputs: WindowedEvents) -> Runner:
 
 
 def _start_stream(inputs: WindowedEvents) -> Runner:
-    import pyarrow as pa
-
-    import weft
-
     plan, table = inputs.plan, inputs.table.combine_chunks()
     batches = [table.slice(at, _BATCH_EVENTS) for at in range(0, table.num_rows, _BATCH_EVENTS)]
 

@@ -14,16 +14,21 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+import numpy as np
+import pyarrow as pa
+
+import weft
 from weft.bench.frame import Column, Entry, Limit, Panel, Row, Sheet, Table
+from weft.bench.suite.planners.subsume import windows_ending_together
+from weft.generate import trace
+from weft.generate.workloads import SubsumptionClass
+from weft.plan import Roll
+from weft.planners.subsume.groups import subsume_windows
+from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
-    import weft
-    from weft.generate.workloads import SubsumptionClass
-    from weft.window import PeriodicWindow
 
 _COUNTS = (1_000, 2_000, 5_000, 10_000)
 _QUICK_COUNTS = (100, 300)
@@ -44,8 +49,6 @@ class _Run(NamedTuple):
 
 
 def _query(windows: Sequence[PeriodicWindow]) -> weft.Query:
-    import weft
-
     return weft.Query(
         "traffic",
         source="connections",
@@ -57,8 +60,6 @@ def _query(windows: Sequence[PeriodicWindow]) -> weft.Query:
 
 def _run(planner: str, windows: Sequence[PeriodicWindow], seconds: Sequence[pa.Table]) -> _Run:
     """Fill all windows with the first part of the trace, then time it second by second."""
-    import weft
-
     known = weft.Statistics(rate=float(_RATE), keys=1)
     plan = weft.optimize(weft.Workload([_query(windows)]), planner, "local", known)
     session = weft.LocalSession(plan)
@@ -73,9 +74,6 @@ def _run(planner: str, windows: Sequence[PeriodicWindow], seconds: Sequence[pa.T
 
 
 def _bytes_of_windows(session: weft.LocalSession) -> dict[PeriodicWindow, int]:
-    from weft.plan import Roll
-    from weft.window import PeriodicWindow
-
     found: dict[PeriodicWindow, int] = {}
     for stream in session._streams.values():
         for operator in stream.operators:
@@ -87,11 +85,6 @@ def _bytes_of_windows(session: weft.LocalSession) -> dict[PeriodicWindow, int]:
 
 def _trace(rate: int, timed_s: int) -> list[pa.Table]:
     """Make the trace: what fills the windows, then second by second."""
-    import numpy as np
-    import pyarrow as pa
-
-    from weft.generate import trace
-
     rows = rate * (_FILLED_S + timed_s + 1)
     made = trace(rows, seed=_SEED, rate=float(rate)).select(["ts", "bytes_sent"])
     times = made["ts"].cast(pa.int64()).to_numpy()
@@ -102,9 +95,6 @@ def _trace(rate: int, timed_s: int) -> list[pa.Table]:
 
 
 def _row(kind: SubsumptionClass, count: int, seconds: Sequence[pa.Table], wrong: list[str]) -> Row:
-    from weft.bench.suite.planners.subsume import windows_ending_together
-    from weft.planners.subsume.groups import subsume_windows
-
     windows = windows_ending_together(kind, count, _SEED, whole_slides=True)
     groups = subsume_windows(windows, for_aggregates=True)
     runs = {planner: _run(planner, windows, seconds) for planner in _PLANNERS}
@@ -133,8 +123,6 @@ def _row(kind: SubsumptionClass, count: int, seconds: Sequence[pa.Table], wrong:
 
 
 def _compute(quick: bool) -> Sheet:
-    from weft.generate.workloads import SubsumptionClass
-
     rate, timed_s = (_QUICK_RATE, _QUICK_TIMED_S) if quick else (_RATE, _TIMED_S)
     seconds = _trace(rate, timed_s)
     wrong: list[str] = []

@@ -15,11 +15,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from weft.bench.frame import Column, Entry, Limit, Panel, Row, Sheet, Table
+from weft.cost.factor_cost import PaperCost
+from weft.generate.workloads import random_windows, sequential_windows
+from weft.planners.factor.graph import feeds
+from weft.planners.factor.search import search_factors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.cost.factor_cost import PaperCost
     from weft.planners.factor.graph import FactorPlan
     from weft.window import PeriodicWindow
 
@@ -90,8 +93,6 @@ class Setup:
 
     def windows(self, seed: int) -> list[PeriodicWindow]:
         """Draw one set of windows."""
-        from weft.generate.workloads import random_windows, sequential_windows
-
         draw = random_windows if self.generator == "R" else sequential_windows
         return draw(self.size, seed, tumbling=self.kind == "tumbling")
 
@@ -109,8 +110,6 @@ def plan_is_sound(
     plan: FactorPlan, wanted: Sequence[PeriodicWindow], cost: PaperCost, setup: Setup
 ) -> str:
     """Check that every window is fed, by one that may, and that the plan costs their sum."""
-    from weft.planners.factor.graph import feeds
-
     may_feed = feeds(setup.relation)
     if absent := [str(w) for w in wanted if w not in plan.feeder]:
         return f"no feeder for {', '.join(absent)}"
@@ -126,9 +125,6 @@ def plan_is_sound(
 
 
 def _reduce(setup: Setup, seed: int, wrong: list[str]) -> Reduction:
-    from weft.cost.factor_cost import PaperCost
-    from weft.planners.factor.search import search_factors
-
     wanted = setup.windows(seed)
     cost = PaperCost.of(wanted, _EVENTS_PER_US)
     unshared = sum(map(cost.from_events, wanted))

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, get_args
 
 from weft.bench.frame import Column, Entry, Limit, Panel, Row, Sheet, Table
 from weft.errors import InternalError
+from weft.generate.workloads import SubsumptionClass, subsumption_windows
+from weft.planners.subsume.groups import check_groups, minimum_groups, subsume_windows
+from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.generate.workloads import SubsumptionClass
     from weft.planners.subsume.groups import Group
-    from weft.window import PeriodicWindow
 
 _COUNTS = (1_000, 2_000, 5_000, 10_000)
 _QUICK_COUNTS = (200, 1_000)
@@ -30,9 +31,6 @@ def windows_ending_together(
     kind: SubsumptionClass, count: int, seed: int, *, whole_slides: bool
 ) -> list[PeriodicWindow]:
     """Draw windows that end at multiples of their slides, as those of the paper do."""
-    from weft.generate.workloads import subsumption_windows
-    from weft.window import PeriodicWindow
-
     return [
         PeriodicWindow(w.range_us, w.slide_us, -w.range_us % w.slide_us)
         for w in subsumption_windows(kind, count, seed, whole_slides=whole_slides)
@@ -43,8 +41,6 @@ def groups_are_sound(
     groups: Sequence[Group], wanted: Sequence[PeriodicWindow], *, for_aggregates: bool
 ) -> str:
     """Check that the groups keep their promises and hold each window that is wanted."""
-    from weft.planners.subsume.groups import check_groups
-
     try:
         check_groups(groups, for_aggregates=for_aggregates)
     except InternalError as error:
@@ -54,8 +50,6 @@ def groups_are_sound(
 
 
 def _row(kind: SubsumptionClass, count: int, kept: str, wrong: list[str], seeds: int) -> Row:
-    from weft.planners.subsume.groups import minimum_groups, subsume_windows
-
     whole = _KEPT[kept]
     found_counts, fewest_counts, found_seconds, fewest_seconds = [], [], [], []
     for seed in range(seeds):
@@ -86,8 +80,6 @@ def _row(kind: SubsumptionClass, count: int, kept: str, wrong: list[str], seeds:
 
 
 def _groups(quick: bool) -> Sheet:
-    from weft.generate.workloads import SubsumptionClass
-
     wrong: list[str] = []
     rows = tuple(
         _row(kind, count, kept, wrong, 2 if quick else _SEEDS)

@@ -10,15 +10,19 @@ from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from weft.bench.frame import Cell, Column, Entry, Limit, Panel, Row, Sheet, Table
+from weft.cost.edges.divisors import divisors as divisors_of
+from weft.cost.edges.rates import edge_rate
+from weft.generate.workloads import SECOND_US, WeaveSetting, weave_experiment
+from weft.planners.weave.search import weave
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
-    from weft.generate.workloads import WeaveSetting
     from weft.planners.weave.search import WeavePlan
     from weft.window import PeriodicWindow
 
@@ -63,10 +67,6 @@ _OF_PUBLISHED_GAIN = 0.5
 
 def _in_seconds(windows: Sequence[PeriodicWindow]) -> Int64s:
     """Turn windows into rows of range and slide, in the unit of the published rates."""
-    import numpy as np
-
-    from weft.generate.workloads import SECOND_US
-
     rows = np.array([(w.range_us, w.slide_us) for w in windows], np.int64)
     return rows // SECOND_US
 
@@ -88,9 +88,6 @@ def plan_is_sound(plan: WeavePlan, queries: int, overhead: float, constant: floa
 def _planned(
     windows: Int64s, rate: float, technique: str, kind: Any, wrong: list[str]
 ) -> WeavePlan:
-    from weft.cost.edges.rates import edge_rate
-    from weft.planners.weave.search import weave
-
     plan = weave(windows, rate, technique, "paper", kind)
     overhead, constant = rate, 0.0
     if kind == "triweave":
@@ -119,8 +116,6 @@ def _means(setting: WeaveSetting, technique: str, seeds: int, wrong: list[str]) 
 
 
 def _run_experiment(experiment: Experiment, quick: bool) -> Sheet:
-    from weft.generate.workloads import weave_experiment
-
     settings, seeds = weave_experiment(experiment.number), _SEEDS
     if quick:
         settings, seeds = settings[:3], 2
@@ -173,8 +168,6 @@ def _panels(
 
 
 def _tree_counts(quick: bool) -> Sheet:
-    from weft.generate.workloads import WeaveSetting, weave_experiment
-
     numbers, seeds = ((4,), 2) if quick else ((1, 2, 3, 4, 5), _SEEDS)
     settings = [setting for number in numbers for setting in weave_experiment(number)]
     rows: list[Row] = []
@@ -267,10 +260,6 @@ _QUICK_WORKLOADS = (
 
 def many_windows(queries: int, *, divisors: bool) -> Int64s:
     """Draw rows of range and slide: slides divide 720,720, or are anything from 20 to 1000."""
-    import numpy as np
-
-    from weft.cost.edges.divisors import divisors as divisors_of
-
     rng = np.random.default_rng(41)
     if divisors:
         slides = rng.choice(np.array(divisors_of(720_720), np.int64), queries)
@@ -280,8 +269,6 @@ def many_windows(queries: int, *, divisors: bool) -> Int64s:
 
 
 def _scale(quick: bool) -> Sheet:
-    from weft.planners.weave.search import weave
-
     rows: list[Row] = []
     wrong: list[str] = []
     for workload in _QUICK_WORKLOADS if quick else _WORKLOADS:

@@ -12,15 +12,33 @@ from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from weft import agg
 from weft.bench.frame import Column, Entry, Limit, Row, Sheet, Table
 from weft.bench.suite.planners.factor import REAL, SYNTHETIC, Setup
+from weft.bench.suite.spark.runs import (
+    DEVICES,
+    RATE,
+    Inputs,
+    readings,
+    run_plan,
+    run_stock,
+    same_answers,
+)
+from weft.cost.model import RateModel, coefficients_of
+from weft.cost.strategies import native_costs
+from weft.errors import InternalError
+from weft.plan import Plan, scopes_of
+from weft.plan.nodes import topological
+from weft.planners import factor, independent
+from weft.planners.base import Context, Proposal
+from weft.query import Query, Workload
+from weft.statistics import Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from weft.bench.frame import Runner
-    from weft.bench.suite.spark.runs import Answer, Inputs
-    from weft.plan import Plan
+    from weft.bench.suite.spark.runs import Answer
     from weft.planners.base import Planner
 
 _EVENTS = 1_000_000
@@ -48,10 +66,6 @@ class Runs(NamedTuple):
 
 
 def _inputs(setup: Setup, seed: int, events: int) -> Inputs:
-    from weft import agg
-    from weft.bench.suite.spark.runs import Inputs, readings
-    from weft.query import Query, Workload
-
     query = Query(
         "lows",
         source="readings",
@@ -65,15 +79,6 @@ def _inputs(setup: Setup, seed: int, events: int) -> Inputs:
 
 def _plan(inputs: Inputs, propose: Planner, name: str) -> Plan:
     """Plan with one planner, for the native strategy, at calibrated prices."""
-    from weft.bench.suite.spark.runs import DEVICES, RATE
-    from weft.cost.model import RateModel, coefficients_of
-    from weft.cost.strategies import native_costs
-    from weft.errors import InternalError
-    from weft.plan import Plan, scopes_of
-    from weft.plan.nodes import topological
-    from weft.planners.base import Context, Proposal
-    from weft.statistics import Statistics
-
     known = Statistics(rate=RATE, keys=DEVICES)
     model = RateModel(coefficients_of("spark"), known)
     (scope,) = scopes_of(inputs.workload)
@@ -86,9 +91,6 @@ def _plan(inputs: Inputs, propose: Planner, name: str) -> Plan:
 
 
 def _contenders(inputs: Inputs) -> Iterable[tuple[str, float, Runner]]:
-    from weft.bench.suite.spark.runs import run_plan, run_stock
-    from weft.planners import factor, independent
-
     # Priced as the independent plan: every window reads all events.
     yield "stock", _plan(inputs, independent.propose, "independent").cost, run_stock(inputs)
     planners: dict[str, Planner] = {
@@ -103,8 +105,6 @@ def _contenders(inputs: Inputs) -> Iterable[tuple[str, float, Runner]]:
 @cache
 def _runs(quick: bool) -> Runs:
     """Run every set of windows under every plan; the first answer is stock Spark's."""
-    from weft.bench.suite.spark.runs import same_answers
-
     timed: list[Timed] = []
     wrong: list[str] = []
     for label in _QUICK if quick else SYNTHETIC:

@@ -16,6 +16,13 @@ from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from weft.generate import sensors
+from weft.planners.portfolio import optimize
+from weft.query import Query, Workload
+from weft.running import bind_tables
+from weft.statistics import Statistics
+from weft.tables import write_table
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -24,7 +31,6 @@ if TYPE_CHECKING:
 
     from weft.bench.frame import Runner
     from weft.plan import Plan
-    from weft.query import Query, Workload
 
 RATE = 1000.0  # events per second
 DEVICES = 10
@@ -47,8 +53,6 @@ class Inputs(NamedTuple):
     @property
     def queries(self) -> tuple[Query, ...]:
         """The queries; benchmarks have no joins."""
-        from weft.query import Query
-
         return tuple(query for query in self.workload if isinstance(query, Query))
 
 
@@ -62,8 +66,6 @@ def _folder() -> Path:
 @cache
 def readings(events: int, devices: int = DEVICES, rate: float = RATE) -> DataFrame:
     """Return sensor readings in parquet files, made once; Spark reads them anew in every run."""
-    from weft.generate import sensors
-
     table = sensors(events, 7, devices=devices, rate=rate)
     return stored(table, f"readings-{events}-{devices}-{rate:g}")
 
@@ -74,7 +76,6 @@ def stored(table: pa.Table, name: str) -> DataFrame:
     Times are written as numbers of microseconds, as table formats do, not in the older form.
     """
     from weft.engines.spark.session import local_session
-    from weft.tables import write_table
 
     given, path = _folder() / f"{name}.given.parquet", str(_folder() / name)
     write_table(table, given)
@@ -93,8 +94,6 @@ def inputs_of(
     """Make a race's inputs: readings, and the queries that its other arguments tell."""
 
     def inputs(events: int, **arguments: int) -> Inputs:
-        from weft.query import Workload
-
         asked = tuple(queries(**arguments))
         if events > _WARM_UP_EVENTS:
             # What runs first pays for classes that Java loads and code that it compiles.
@@ -107,8 +106,6 @@ def inputs_of(
 
 
 def _with_windows(query: Query, most: int) -> Query:
-    from weft.query import Query
-
     return Query(
         query.name,
         source=query.source,
@@ -121,10 +118,6 @@ def _with_windows(query: Query, most: int) -> Query:
 
 def planned(inputs: Inputs, planner: str = "auto") -> Plan:
     """Plan the queries, knowing the rate and the keys of the readings."""
-    from weft.planners.portfolio import optimize
-    from weft.running import bind_tables
-    from weft.statistics import Statistics
-
     workload = bind_tables(inputs.workload, {"readings": inputs.events})
     return optimize(workload, planner, "spark", Statistics(rate=RATE, keys=DEVICES))
 

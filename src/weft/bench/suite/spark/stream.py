@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from weft import agg
 from weft.bench.frame import Bar, Case, Column, Contender, Entry, Limit, Race, Sheet, Table
+from weft.generate import sensors
+from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
+from weft.running import run
+from weft.statistics import Statistics
 from weft.window import Window, tumbling
 
 if TYPE_CHECKING:
@@ -57,8 +61,6 @@ class Ran(NamedTuple):
 def _files(events: int, devices: int = _DEVICES, rate: float = _RATE) -> Path:
     """Write readings as files that Spark takes one by one, in order."""
     import pyarrow.parquet as pq
-
-    from weft.generate import sensors
 
     directory = Path(tempfile.mkdtemp(prefix="weft-stream-bench-"))
     table = sensors(events, 7, devices=devices, rate=rate)
@@ -114,7 +116,6 @@ def _expected(inputs: Inputs) -> tuple[int, int]:
     import pyarrow.parquet as pq
 
     from weft.engines.spark.session import local_session, to_spark
-    from weft.running import run
     from weft.sessions.replay import closed_rows
 
     query = inputs.query
@@ -140,9 +141,6 @@ def _run(query: Query, rows: DataFrame) -> Ran:
 
 
 def _shared(inputs: Inputs) -> Ran:
-    from weft.running import run
-    from weft.statistics import Statistics
-
     known = Statistics(rate=_RATE, keys=_DEVICES)
     rows = run(Workload([inputs.query]), {"readings": _stream(inputs.directory)}, statistics=known)
     return _run(inputs.query, rows)
@@ -279,7 +277,6 @@ class _Hosted:
         from weft.engines.spark.streaming.columnar import strategy as columnar
         from weft.engines.spark.streaming.columnar.scope_structs import Parcel
         from weft.engines.spark.streaming.streams import streams_of
-        from weft.planners.portfolio import optimize
 
         source = _stream(inputs.directory)
         (stream,) = streams_of(optimize(Workload([inputs.query]), "slice", "spark"))
