@@ -13,7 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft import agg
-from weft.errors import DataError, InternalError, QueryError, UnsupportedError, WeftError
+from weft.errors import (
+    DataError,
+    InputError,
+    InternalError,
+    QueryError,
+    UnsupportedError,
+    WeftError,
+)
 from weft.plan import Plan
 from weft.query import JoinInput, JoinQuery, Query, Workload
 from weft.running import Report, aggregate, run, sql, verify
@@ -59,6 +66,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "DataError",
+    "InputError",
     "InternalError",
     "JoinInput",
     "JoinQuery",

@@ -8,13 +8,8 @@ Each argument is a column or a SQL expression over the columns of the source.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from weft.aggregates import AggregateCall
-from weft.aggregates.custom import define_custom
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from weft.aggregates.custom import custom as custom
 
 
 def count(c: str | None = None) -> AggregateCall:
@@ -135,40 +130,3 @@ def median(c: str) -> AggregateCall:
 def percentile(c: str, p: float) -> AggregateCall:
     """Return the exact percentile, interpolated; it is not shared between windows."""
     return AggregateCall("percentile", (c,), (float(p),))
-
-
-def custom(
-    name: str,
-    *,
-    lift: Callable[..., Any],
-    combine: Callable[[Any, Any], Any],
-    lower: Callable[[Any], Any],
-    identity: Any,
-    inverse: Callable[[Any, Any], Any] | None = None,
-    commutative: bool,
-    idempotent: bool,
-    examples: Sequence[Any] = (),
-) -> Callable[..., AggregateCall]:
-    """Define an aggregate of your own; call the result with its columns.
-
-    The declared laws are tried on `examples`, some input values (tuples of them for several
-    columns), and a law that fails is refused; without examples they are taken on trust.
-
-    >>> geometric_mean = custom(
-    ...     "geometric_mean", lift=lambda x: (x, 1), identity=(1.0, 0),
-    ...     combine=lambda a, b: (a[0] * b[0], a[1] + b[1]), lower=lambda p: p[0] ** (1 / p[1]),
-    ...     commutative=True, idempotent=False, examples=[1.0, 2.5, 4.0])
-    >>> str(geometric_mean("price"))
-    'geometric_mean(price)'
-    """
-    return define_custom(
-        name,
-        lift=lift,
-        combine=combine,
-        lower=lower,
-        identity=identity,
-        inverse=inverse,
-        commutative=commutative,
-        idempotent=idempotent,
-        examples=examples,
-    )

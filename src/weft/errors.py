@@ -60,6 +60,10 @@ class DataError(WeftError):
     """The events do not fit the query: a column is missing, has the wrong type, or overflows."""
 
 
+class InputError(WeftError):
+    """What was named cannot be used: a file, a folder, an option of the command line."""
+
+
 class UnsupportedError(WeftError):
     """A correct request that this engine, planner or technique cannot serve."""
 

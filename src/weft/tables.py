@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.errors import DataError, WeftError
+from weft.errors import DataError, InputError
 from weft.frames import in_microseconds
 from weft.generate.draws import TIMESTAMP, Column, concat
 from weft.generate.files import FORMATS
@@ -125,13 +125,13 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     >>> refuse_existing(Path("no such file"), overwrite=False)
     >>> refuse_existing(Path("."), overwrite=True)
     Traceback (most recent call last):
-    weft.errors.WeftError: cannot write .: it is a folder
+    weft.errors.InputError: cannot write .: it is a folder
     hint: name a file
     """
     if path.is_dir():
-        raise WeftError(f"cannot write {path}: it is a folder", hint="name a file")
+        raise InputError(f"cannot write {path}: it is a folder", hint="name a file")
     if path.exists() and not overwrite:
-        raise WeftError(
+        raise InputError(
             f"cannot write {path}: the file exists",
             hint="name another file, or say that it may be overwritten (--overwrite)",
         )

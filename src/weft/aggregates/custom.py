@@ -31,7 +31,7 @@ def same_partial(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def define_custom(
+def custom(
     name: str,
     *,
     lift: Callable[..., Any],
@@ -43,11 +43,18 @@ def define_custom(
     idempotent: bool,
     examples: Sequence[Any] = (),
 ) -> Callable[..., AggregateCall]:
-    """Register an aggregate and return the function that calls it on columns.
+    """Define an aggregate of your own; call the result with its columns.
 
-    `examples` are input values (tuples of them for several arguments) on which every declared law
-    is tried, each with each; a law that fails is an error here, not a wrong answer later. Without
-    examples the declared laws are taken on trust.
+    The declared laws are tried on `examples`, some input values (tuples of them for several
+    columns), each with each, and a law that fails is refused here, before it makes a wrong answer
+    later; without examples they are taken on trust.
+
+    >>> geometric_mean = custom(
+    ...     "geometric_mean", lift=lambda x: (x, 1), identity=(1.0, 0),
+    ...     combine=lambda a, b: (a[0] * b[0], a[1] + b[1]), lower=lambda p: p[0] ** (1 / p[1]),
+    ...     commutative=True, idempotent=False, examples=[1.0, 2.5, 4.0])
+    >>> str(geometric_mean("price"))
+    'geometric_mean(price)'
     """
     laws = Laws(commutative=commutative, idempotent=idempotent, invertible=inverse is not None)
     arity = _arguments_of(lift)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from weft.errors import QueryError
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
     from weft.bench.frame import Entry
 
 
+_FAMILIES = (
+    *("kernels.speed", "kernels.latency", "kernels.techniques"),
+    *("planners.weave", "planners.factor", "planners.subsume"),
+    *("local.speed", "local.memory", "local.subsume", "local.cutty"),
+    *("joins.entries", "spark.batch", "spark.plans", "spark.stream"),
+)
+
+
 def entries() -> tuple[Entry, ...]:
     """Return every entry; none has run, and no optional library is loaded.
 
@@ -20,37 +29,7 @@ def entries() -> tuple[Entry, ...]:
     >>> len(names) == len(set(names))
     True
     """
-    from weft.bench.suite.joins import entries as joins
-    from weft.bench.suite.kernels import latency as kernels_latency
-    from weft.bench.suite.kernels import speed as kernels_speed
-    from weft.bench.suite.kernels import techniques as kernels_techniques
-    from weft.bench.suite.local import cutty as local_cutty
-    from weft.bench.suite.local import memory as local_memory
-    from weft.bench.suite.local import speed as local_speed
-    from weft.bench.suite.local import subsume as local_subsume
-    from weft.bench.suite.planners import factor as planners_factor
-    from weft.bench.suite.planners import subsume as planners_subsume
-    from weft.bench.suite.planners import weave as planners_weave
-    from weft.bench.suite.spark import batch as spark_batch
-    from weft.bench.suite.spark import plans as spark_plans
-    from weft.bench.suite.spark import stream as spark_stream
-
-    families = (
-        kernels_speed,
-        kernels_latency,
-        kernels_techniques,
-        planners_weave,
-        planners_factor,
-        planners_subsume,
-        local_speed,
-        local_memory,
-        local_subsume,
-        local_cutty,
-        joins,
-        spark_batch,
-        spark_plans,
-        spark_stream,
-    )
+    families = (import_module(f"weft.bench.suite.{family}") for family in _FAMILIES)
     return tuple(entry for family in families for entry in family.ENTRIES)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.errors import DataError, QueryError, WeftError
+from weft.errors import DataError, InputError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,13 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
 
     >>> workload_of(None, None)
     Traceback (most recent call last):
-    weft.errors.WeftError: there is no query
+    weft.errors.InputError: there is no query
     hint: name a file of SQL statements, or give the SQL itself with -e
     """
     from weft import parse
 
     if (file is None) == (sql is None):
-        raise WeftError(
+        raise InputError(
             "there is no query" if file is None else f"the query is given twice: {file} and -e",
             hint="name a file of SQL statements, or give the SQL itself with -e",
         )
@@ -43,7 +43,7 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
     except QueryError as error:
         if str(file) == "-":
             raise
-        raise WeftError(f"{file}: {error.message}", hint=error.hint) from error
+        raise QueryError(f"{file}: {error.message}", hint=error.hint) from error
 
 
 def text_of(file: Path | None, sql: str | None) -> str:
@@ -104,13 +104,13 @@ def rate_of(text: str) -> float:
     (0.016666666666666666, 2500.0)
     >>> rate_of("fast")
     Traceback (most recent call last):
-    weft.errors.WeftError: cannot read 'fast' as a rate
+    weft.errors.InputError: cannot read 'fast' as a rate
     hint: give events per second, such as 2500 or 1/60
     """
     try:
         return float(Fraction(text))
     except (ValueError, ZeroDivisionError, OverflowError) as error:
-        raise WeftError(
+        raise InputError(
             f"cannot read {text!r} as a rate", hint="give events per second, such as 2500 or 1/60"
         ) from error
 
@@ -121,12 +121,12 @@ def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise WeftError(
+        raise InputError(
             f"cannot read {file}: there is no such file",
             hint="name a file of SQL statements, or give the SQL itself with -e",
         ) from error
     except UnicodeDecodeError as error:
-        raise WeftError(
+        raise InputError(
             f"cannot read {file}: it is not text in UTF-8", hint="is it a file of SQL statements?"
         ) from error
 
@@ -137,12 +137,12 @@ def _pairs_of(given: Sequence[str], noun: str) -> dict[str, str]:
         name, equals, path = pair.partition("=")
         name = name.strip()
         if not (name and equals and path):
-            raise WeftError(
+            raise InputError(
                 f"cannot read --{noun} {pair!r}",
                 hint="write NAME=PATH, such as readings=readings.parquet",
             )
         if name in pairs:
-            raise WeftError(
+            raise InputError(
                 f"{noun} {name} is given twice: {pairs[name]} and {path}",
                 hint=f"put the files of one {noun} into one folder, and name the folder",
             )

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from weft.errors import WeftError
+from weft.errors import InputError
 from weft.generate.json_lines import iso_8601, write_json_lines
 from weft.generate.options import known, whole
 
@@ -76,11 +76,11 @@ def _parts(
 
 def _empty_target(directory: Path) -> Path:
     if directory.exists() and not directory.is_dir():
-        raise WeftError(
+        raise InputError(
             f"cannot write into {directory}: it is a file", hint="name a folder, new or empty"
         )
     if directory.is_dir() and any(directory.iterdir()):
-        raise WeftError(
+        raise InputError(
             f"cannot write into {directory}: the folder is not empty",
             hint="name a new folder, or remove what is in this one",
         )

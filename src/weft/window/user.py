@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft.errors import QueryError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,11 +34,11 @@ class UserWindow:
 
     def begins(self, event: Mapping[str, Any], state: dict[str, Any]) -> int:
         """Return how many windows begin with this event."""
-        raise NotImplementedError(f"{type(self).__name__} does not define begins(event, state)")
+        raise _undefined(self, "begins")
 
     def ends(self, event: Mapping[str, Any], state: dict[str, Any]) -> int:
         """Return how many windows, oldest first, end before this event, which is not in them."""
-        raise NotImplementedError(f"{type(self).__name__} does not define ends(event, state)")
+        raise _undefined(self, "ends")
 
     def discretize(
         self, columns: Mapping[str, Any], state: dict[str, Any]
@@ -67,3 +69,10 @@ class UserWindow:
     def __str__(self) -> str:
         settings = ", ".join(f"{k}={v!r}" for k, v in sorted(vars(self).items()))
         return f"USER {type(self).__name__}" + (f"({settings})" if settings else "")
+
+
+def _undefined(window: UserWindow, method: str) -> QueryError:
+    return QueryError(
+        f"{type(window).__name__} does not define {method}(event, state)",
+        hint=f"let {method} return for each event how many windows it {method}",
+    )

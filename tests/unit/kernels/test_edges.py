@@ -14,7 +14,6 @@ from weft.kernels.grouping import edges
 from weft.kernels.grouping.edges import (
     PeriodTable,
     marks_per_period,
-    primitive,
 )
 from weft.kernels.grouping.slices import EdgeHorizon
 
@@ -82,11 +81,3 @@ def test_a_long_period_is_refused_as_a_table():
     assert marks_per_period(classes) > edges.TABLE_EDGES
     with pytest.raises(InternalError, match="edges for a table"):
         PeriodTable.of(classes)
-
-
-def test_classes_without_new_edges_are_dropped():
-    assert primitive([(0, 2), (4, 6), (1, 4), (0, 2)]) == ((0, 2), (1, 4))
-    with pytest.raises(InternalError, match="no edge class"):
-        primitive([])
-    with pytest.raises(InternalError, match="modulus 0"):
-        primitive([(0, 0)])

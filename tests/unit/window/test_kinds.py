@@ -134,7 +134,7 @@ def test_user_windows_are_equal_by_class_and_settings() -> None:
     assert hash(Every(3)) == hash(Every(3))
     assert Every(3) != Every(4)
     assert str(Every(3)) == "USER Every(n=3)"
-    with pytest.raises(NotImplementedError, match="does not define begins"):
+    with pytest.raises(weft.QueryError, match="does not define begins"):
         Every(3).begins({}, {})
 
 

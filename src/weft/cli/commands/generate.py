@@ -131,12 +131,12 @@ def command(
 def _instant(text: str) -> Any:
     import datetime as dt
 
-    from weft.errors import WeftError
+    from weft.errors import InputError
 
     try:
         return dt.datetime.fromisoformat(text)
     except ValueError as error:
-        raise WeftError(
+        raise InputError(
             f"cannot read {text!r} as a time", hint="write it as 2026-01-31T12:00:00Z"
         ) from error
 

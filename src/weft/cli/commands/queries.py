@@ -97,11 +97,11 @@ def list_queries(checkpoint: CheckpointDir) -> None:
 def _opened(checkpoint: str) -> "Checkpoint":
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
-    from weft.errors import WeftError
+    from weft.errors import InputError
 
     kept = Checkpoint(Place.of(checkpoint))
     if kept.next_batch == 0:
-        raise WeftError(
+        raise InputError(
             f"no stream has run with the checkpoint {checkpoint}",
             hint="start it with weft stream, and name its checkpoint here",
         )
@@ -112,7 +112,7 @@ def _asked(checkpoint: str, action: "Action", query: str, sink: str | None, wait
     """Leave a request; tell whether the stream has taken it."""
     from weft.cli.screen import say, working
     from weft.engines.spark.streaming.checkpoint.control import Control
-    from weft.errors import UnsupportedError, WeftError
+    from weft.errors import UnsupportedError
     from weft.plan.body import COLUMNAR
 
     kept = _opened(checkpoint)
@@ -132,6 +132,6 @@ def _asked(checkpoint: str, action: "Action", query: str, sink: str | None, wait
         say("left for the stream, which has not answered yet; it does after its next micro-batch")
         return False
     if not answer.ok:
-        raise WeftError(answer.error or "refused", hint=answer.hint)
+        raise UnsupportedError(answer.error or "refused", hint=answer.hint)
     say(f"done: from micro-batch {answer.from_batch} on")
     return True

@@ -95,11 +95,11 @@ def command(
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
     from weft.engines.spark.streaming.progress import Progress, ProgressListener
     from weft.engines.spark.streaming.sources import open_stream
-    from weft.errors import WeftError
+    from weft.errors import InputError
     from weft.starting import record_for
 
     if once and trigger is not None:
-        raise WeftError("--once and --trigger exclude one another", hint="give one of them")
+        raise InputError("--once and --trigger exclude one another", hint="give one of them")
     workload = _with_watermark(workload_of(file, sql), watermark)
     places = places_of(source or [], workload, "source")
     with working("starting Spark"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from weft.binding import TableColumns
 from weft.engines.spark.executors import use_this_python
-from weft.errors import WeftError, require
+from weft.errors import UnsupportedError, require
 from weft.frames import in_microseconds
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=os.path.join(home, "bin") if home else None) is None:
         where = f"in JAVA_HOME ({home})" if home else "on the PATH, and JAVA_HOME is not set"
-        raise WeftError(
+        raise UnsupportedError(
             f"Spark cannot start: there is no Java {where}",
             hint="install Java 17 or newer and set JAVA_HOME, or use the local engine, which "
             "needs none",

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from weft.errors import InternalError
 from weft.kernels.compiled import unlocked
+from weft.window.edges import primitive_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,27 +26,6 @@ Int64s = npt.NDArray[np.int64]
 
 TABLE_EDGES = 1 << 20  # the most edges a period table holds; 8 MB
 TABLE_GRAINS = 1 << 22  # the most cells of its direct lookup; 16 MB
-
-
-def primitive(classes: Iterable[EdgeClass]) -> tuple[EdgeClass, ...]:
-    """Drop every class whose edges all belong to another one, and bring residues into range.
-
-    >>> primitive([(0, 2), (0, 4), (6, 4), (1, 4), (5, 3)])
-    ((0, 2), (2, 3), (1, 4))
-    """
-    kept: dict[int, set[int]] = {}
-    for modulus, residue in sorted({(m, r % m) for r, m in classes if _positive(m)}):
-        if not any(modulus % m == 0 and residue % m in residues for m, residues in kept.items()):
-            kept.setdefault(modulus, set()).add(residue)
-    if not kept:
-        raise InternalError("no edge class to slice by")
-    return tuple((residue, m) for m, residues in kept.items() for residue in sorted(residues))
-
-
-def _positive(modulus: int) -> bool:
-    if modulus <= 0:
-        raise InternalError(f"an edge class with modulus {modulus}")
-    return True
 
 
 def marks_per_period(classes: Iterable[EdgeClass]) -> int:
@@ -81,7 +61,7 @@ class PeriodTable:
     @classmethod
     def of(cls, classes: Iterable[EdgeClass]) -> PeriodTable:
         """Enumerate one period; edges that are evenly spaced become a period of one slice."""
-        chosen = primitive(classes)
+        chosen = primitive_classes(classes)
         period = lcm(*(modulus for _, modulus in chosen))
         if marks_per_period(chosen) > TABLE_EDGES:
             raise InternalError(f"a period of {marks_per_period(chosen)} edges for a table")

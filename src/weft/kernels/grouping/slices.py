@@ -14,14 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.compiled import unlocked
-from weft.kernels.grouping.edges import (
-    TABLE_EDGES,
-    PeriodTable,
-    marks_per_period,
-    primitive,
-)
+from weft.kernels.grouping.edges import TABLE_EDGES, PeriodTable, marks_per_period
 from weft.kernels.parallel import read_only
-from weft.window.edges import EdgeClass, Slicing, edge_classes
+from weft.window.edges import EdgeClass, Slicing, edge_classes, primitive_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +59,7 @@ class EdgeHorizon:
     @classmethod
     def of(cls, classes: Iterable[EdgeClass]) -> EdgeHorizon:
         """Take the classes without those that add no edge."""
-        chosen = primitive(classes)
+        chosen = primitive_classes(classes)
         return cls(
             np.array([residue for residue, _ in chosen], np.int64),
             np.array([modulus for _, modulus in chosen], np.int64),
@@ -108,7 +103,7 @@ def slices_of_classes(classes: Iterable[EdgeClass]) -> PeriodTable | EdgeHorizon
     >>> type(slices_of_classes([(0, 86399), (0, 86400), (0, 86353)])).__name__
     'EdgeHorizon'
     """
-    chosen = primitive(classes)
+    chosen = primitive_classes(classes)
     if marks_per_period(chosen) <= TABLE_EDGES:
         return PeriodTable.of(chosen)
     return EdgeHorizon.of(chosen)

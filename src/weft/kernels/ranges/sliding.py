@@ -11,32 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 
 from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compiled import unlocked
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from weft.kernels.operations import Operation
-
-
-def slide(
-    values: Any,
-    starts: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
-    operation: Operation,
-) -> Columns:
-    """Aggregate `[start, end)` for each pair; starts and ends must both be non-decreasing.
-
-    >>> from weft.kernels.operations import MAX_INT64
-    >>> slide([6, 1, 5, 2, 8, 3], np.array([0, 1, 3]), np.array([3, 4, 6]), MAX_INT64).tolist()
-    [6, 5, 8]
-    """
-    longest = int(np.max(ends - starts, initial=0))
-    suffixes = operation.columns(longest)
-    return slide_within(operation.as_columns(values), starts, ends, suffixes, operation)
 
 
 def slide_within(
@@ -46,7 +29,16 @@ def slide_within(
     suffixes: Columns,
     operation: Operation,
 ) -> Columns:
-    """Do as `slide`, for a caller who knows the longest range and gives that much scratch."""
+    """Aggregate `[start, end)` for each pair; starts and ends must both be non-decreasing.
+
+    `suffixes` is scratch, as long as the longest range.
+
+    >>> import numpy as np
+    >>> from weft.kernels.operations import MAX_INT64
+    >>> starts, ends, scratch = np.array([0, 1, 3]), np.array([3, 4, 6]), MAX_INT64.columns(3)
+    >>> slide_within(np.array([6, 1, 5, 2, 8, 3]), starts, ends, scratch, MAX_INT64).tolist()
+    [6, 5, 8]
+    """
     out = operation.columns(starts.size)
     if length(suffixes):
         _slide(operation.algebra, columns, starts, ends, suffixes, out)

@@ -24,14 +24,11 @@ FRONT, END = 0, 1  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     levels: Columns  # [key, cell]; level l is a ring of N / 2**l cells from 2N - 2N / 2**l on
     at: npt.NDArray[np.int64]  # [key, 2]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     cells = 2 * ring.power_of_two(capacity)
     return State(operation.columns(keys, cells), np.zeros((keys, 2), np.int64))
 
@@ -44,13 +41,11 @@ def _cell(cells: int, level: int, position: int) -> int:
 
 
 def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
     return mask(state.levels) // 2 + 1
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     levels, cells = state.levels, mask(state.levels) + 1
     position = state.at[key, END]
     put(levels, key, _cell(cells, 0, position), value)
@@ -68,7 +63,6 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Partial:
-    """Combine the partials `first` up to `stop`; 0 is the oldest."""
     levels, cells = state.levels, mask(state.levels) + 1
     position, end = state.at[key, FRONT] + first, state.at[key, FRONT] + stop
     answer = op.identity

@@ -29,15 +29,12 @@ FRONT, LEFT, RIGHT, GATHERED, BACK, END = range(6)  # in `at`, absolute position
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     values: Columns  # [key, slot]
     aggregates: Columns  # [key, slot]
     at: npt.NDArray[np.int64]  # [key, 6]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     slots = ring.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
@@ -57,7 +54,6 @@ def _aggregate(op: Any, state: State, key: int, position: int, empty: bool) -> P
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     end = state.at[key, END]
     prefix = _aggregate(op, state, key, end - 1, state.at[key, BACK] == end)
     put(state.values, key, end & mask(state.values), value)
@@ -68,14 +64,12 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     state.at[key, FRONT] += 1
     _step(op, state, key)
 
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     front, back, end = state.at[key, FRONT], state.at[key, BACK], state.at[key, END]
     older = _aggregate(op, state, key, front, front == back)
     return op.combine(older, _aggregate(op, state, key, end - 1, back == end))

@@ -31,15 +31,12 @@ MIDDLE, NEWEST = 0, 1  # in `sums`
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     ring: Columns  # [key, slot]
     sums: Columns  # [key, 2]
     at: npt.NDArray[np.int64]  # [key, 6]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     return State(
         operation.columns(keys, ring.power_of_two(capacity)),
         operation.columns(keys, 2),
@@ -49,7 +46,6 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     put(state.sums, key, NEWEST, op.combine(get(state.sums, key, NEWEST), value))
     state.at[key, END] += 1
@@ -58,14 +54,12 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     state.at[key, FRONT] += 1
     _step(op, state, key)
 
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     front = op.identity
     if state.at[key, FRONT] != state.at[key, BACK]:
         front = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))

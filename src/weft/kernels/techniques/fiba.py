@@ -73,7 +73,6 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 
 def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
     return len(state.nodes) // len(state.at) - 1
 
 

@@ -23,14 +23,11 @@ FRONT, END, COMMUTES = 0, 1, 2  # in `at`; leaf of position p is leaves + p % le
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     tree: Columns  # [key, node]; node 1 is the root, the upper half are the leaves
     at: npt.NDArray[np.int64]  # [key, 3]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     at = np.zeros((keys, 3), np.int64)
     at[:, COMMUTES] = operation.laws.commutative
     return State(operation.columns(keys, 2 * ring.power_of_two(capacity)), at)
@@ -74,20 +71,17 @@ def _set_leaf(op: Any, state: State, key: int, position: int, value: Partial) ->
 
 
 def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
     return mask(state.tree) // 2 + 1
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     _set_leaf(op, state, key, state.at[key, END], value)
     state.at[key, END] += 1
 
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     _set_leaf(op, state, key, state.at[key, FRONT], op.identity)
     state.at[key, FRONT] += 1
 
@@ -120,7 +114,6 @@ def _leaves(op: Any, state: State, key: int, first: int, stop: int) -> Partial:
 
 @kernel
 def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Partial:
-    """Combine the partials `first` up to `stop`; 0 is the oldest."""
     if first >= stop:
         return op.identity
     leaves = (mask(state.tree) + 1) // 2
@@ -134,7 +127,6 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     if state.at[key, COMMUTES]:
         return get(state.tree, key, 1)
     return query_range(op, state, key, 0, state.at[key, END] - state.at[key, FRONT])

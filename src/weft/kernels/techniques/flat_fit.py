@@ -23,8 +23,6 @@ FRONT, END = 0, 1  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     jumps: Columns  # [key, slot]; the combine of position p up to `beyond[p]`
     beyond: npt.NDArray[np.int64]  # [key, slot]
     path: npt.NDArray[np.int64]  # [key, slot]; a stack, empty between two calls
@@ -32,7 +30,6 @@ class State(NamedTuple):
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     slots = ring.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
@@ -44,7 +41,6 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     position = state.at[key, END]
     put(state.jumps, key, position & mask(state.jumps), value)
     put(state.beyond, key, position & mask(state.jumps), position + 1)
@@ -53,7 +49,6 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def query_last(op: Any, state: State, key: int, count: int) -> Partial:
-    """Combine the newest `count` partials, or all when there are fewer."""
     jumps, beyond, path, slots = state.jumps, state.beyond, state.path, mask(state.jumps)
     end = state.at[key, END]
     position = max(end - count, state.at[key, FRONT])
@@ -78,7 +73,6 @@ def query_last(op: Any, state: State, key: int, count: int) -> Partial:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     return query_last(op, state, key, state.at[key, END] - state.at[key, FRONT])
 
 

@@ -22,14 +22,11 @@ FRONT, END = 0, 1  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     ring: Columns  # [key, slot]
     at: npt.NDArray[np.int64]  # [key, 2]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     return State(
         operation.columns(keys, ring.power_of_two(capacity)), np.zeros((keys, 2), np.int64)
     )
@@ -37,14 +34,12 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     state.at[key, END] += 1
 
 
 @kernel
 def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Partial:
-    """Combine the partials `first` up to `stop`; 0 is the oldest."""
     ring, slots, front = state.ring, mask(state.ring), state.at[key, FRONT]
     answer = op.identity
     for position in range(front + first, front + stop):

@@ -22,26 +22,21 @@ FRONT, END = 0, 1  # in `at`, absolute positions; prefix p covers the values 0 .
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     prefixes: Columns  # [key, slot]
     at: npt.NDArray[np.int64]  # [key, 2]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     slots = ring.power_of_two(capacity + 1)
     return State(operation.prefix_columns(keys, slots), np.zeros((keys, 2), np.int64))
 
 
 def capacity(state: State) -> int:
-    """Count the partials that fit for each key."""
     return mask(state.prefixes)
 
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     prefixes, slots, end = state.prefixes, mask(state.prefixes), state.at[key, END]
     put(prefixes, key, (end + 1) & slots, op.extend(get(prefixes, key, end & slots), value))
     state.at[key, END] = end + 1
@@ -49,7 +44,6 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Partial:
-    """Combine the partials `first` up to `stop`; 0 is the oldest."""
     prefixes, slots, front = state.prefixes, mask(state.prefixes), state.at[key, FRONT]
     newer = get(prefixes, key, (front + stop) & slots)
     return op.between(newer, get(prefixes, key, (front + first) & slots))

@@ -24,15 +24,12 @@ FRONT, END, HEAD, TAIL = 0, 1, 2, 3  # in `at`; the deque lies at head .. tail-1
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     winners: Columns  # [key, slot]
     positions: npt.NDArray[np.int64]  # [key, slot], of each winner in the stream
     at: npt.NDArray[np.int64]  # [key, 4]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     slots = ring.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
@@ -43,7 +40,6 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     winners, slots = state.winners, mask(state.winners)
     head, tail = state.at[key, HEAD], state.at[key, TAIL]
     while tail > head and op.same(op.combine(get(winners, key, (tail - 1) & slots), value), value):
@@ -56,13 +52,11 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     bulk_evict(op, state, key, 1)
 
 
 @kernel
 def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
-    """Remove the oldest `count` partials."""
     front, slots = state.at[key, FRONT] + count, mask(state.winners)
     head, tail = state.at[key, HEAD], state.at[key, TAIL]
     while head < tail and get(state.positions, key, head & slots) < front:
@@ -73,7 +67,6 @@ def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     best = op.identity
     if state.at[key, HEAD] < state.at[key, TAIL]:
         best = get(state.winners, key, state.at[key, HEAD] & mask(state.winners))
@@ -82,7 +75,6 @@ def query(op: Any, state: State, key: int) -> Partial:
 
 @kernel
 def query_last(op: Any, state: State, key: int, count: int) -> Partial:
-    """Combine the newest `count` partials, or all when there are fewer."""
     slots, oldest = mask(state.winners), state.at[key, END] - count
     node, tail = state.at[key, HEAD], state.at[key, TAIL]
     while node < tail and get(state.positions, key, node & slots) < oldest:

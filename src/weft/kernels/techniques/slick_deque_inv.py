@@ -23,8 +23,6 @@ FRONT, END = 0, 1  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     ring: Columns  # [key, slot]
     running: Columns  # [key, range]
     counts: npt.NDArray[np.int64]  # [range], the partials that each range spans
@@ -44,7 +42,6 @@ def new(operation: Operation, capacity: int, keys: int = 1, counts: tuple[int, .
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     ring, slots, end = state.ring, mask(state.ring), state.at[key, END]
     held = end - state.at[key, FRONT]
     for q in range(len(state.counts)):
@@ -59,7 +56,6 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     front = state.at[key, FRONT]
     held = state.at[key, END] - front
     oldest = get(state.ring, key, front & mask(state.ring))

@@ -23,15 +23,12 @@ FRONT, END = 0, 1  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     ring: Columns  # [key, slot]
     running: Columns  # [key, 1]
     at: npt.NDArray[np.int64]  # [key, 2]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     return State(
         operation.columns(keys, ring.power_of_two(capacity)),
         operation.columns(keys, 1),
@@ -41,7 +38,6 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     put(state.running, key, 0, op.combine(get(state.running, key, 0), value))
     state.at[key, END] += 1
@@ -49,7 +45,6 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     oldest = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))
     put(state.running, key, 0, op.inverse(get(state.running, key, 0), oldest))
     state.at[key, FRONT] += 1
@@ -57,7 +52,6 @@ def evict(op: Any, state: State, key: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     return get(state.running, key, 0)
 
 

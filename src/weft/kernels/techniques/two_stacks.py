@@ -26,15 +26,12 @@ FRONT, MIDDLE, END = 0, 1, 2  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     values: Columns  # [key, slot]
     aggregates: Columns  # [key, slot]
     at: npt.NDArray[np.int64]  # [key, 3]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     slots = ring.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
@@ -53,7 +50,6 @@ def _back(op: Any, state: State, key: int) -> Partial:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     slot = state.at[key, END] & mask(state.values)
     put(state.values, key, slot, value)
     put(state.aggregates, key, slot, op.combine(_back(op, state, key), value))
@@ -72,7 +68,6 @@ def _flip(op: Any, state: State, key: int) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     if state.at[key, FRONT] == state.at[key, MIDDLE]:
         _flip(op, state, key)
     state.at[key, FRONT] += 1
@@ -88,7 +83,6 @@ def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     front = op.identity
     if state.at[key, FRONT] < state.at[key, MIDDLE]:
         front = get(state.aggregates, key, state.at[key, FRONT] & mask(state.values))

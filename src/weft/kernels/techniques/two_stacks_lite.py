@@ -26,15 +26,12 @@ FRONT, MIDDLE, END = 0, 1, 2  # in `at`, absolute positions
 
 
 class State(NamedTuple):
-    """The arrays of the windows of all keys; the first axis is the key."""
-
     ring: Columns  # [key, slot]
     back: Columns  # [key, 1]
     at: npt.NDArray[np.int64]  # [key, 3]
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    """Allocate an empty window for up to `capacity` partials for each key."""
     return State(
         operation.columns(keys, ring.power_of_two(capacity)),
         operation.columns(keys, 1),
@@ -44,7 +41,6 @@ def new(operation: Operation, capacity: int, keys: int = 1) -> State:
 
 @kernel
 def insert(op: Any, state: State, key: int, value: Partial) -> None:
-    """Add the newest partial."""
     put(state.ring, key, state.at[key, END] & mask(state.ring), value)
     put(state.back, key, 0, op.combine(get(state.back, key, 0), value))
     state.at[key, END] += 1
@@ -52,7 +48,6 @@ def insert(op: Any, state: State, key: int, value: Partial) -> None:
 
 @kernel
 def evict(op: Any, state: State, key: int) -> None:
-    """Remove the oldest partial."""
     if state.at[key, FRONT] == state.at[key, MIDDLE]:
         flip(op, state, key)
     state.at[key, FRONT] += 1
@@ -80,7 +75,6 @@ def bulk_evict(op: Any, state: State, key: int, count: int) -> None:
 
 @kernel
 def query(op: Any, state: State, key: int) -> Partial:
-    """Combine the whole window, oldest first."""
     front = op.identity
     if state.at[key, FRONT] < state.at[key, MIDDLE]:
         front = get(state.ring, key, state.at[key, FRONT] & mask(state.ring))

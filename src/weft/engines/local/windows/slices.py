@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.engines.local.values.calendar import CalendarTable
-from weft.kernels.grouping.edges import common_grain, primitive
+from weft.kernels.grouping.edges import common_grain
 from weft.kernels.grouping.slices import EdgeHorizon, Slices, slices_of_classes
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
+from weft.window.edges import primitive_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,7 +82,7 @@ def slices_of_edges(edges: Edges) -> Slices | None:
 
 def _even_or_not(classes: list[EdgeClass]) -> list[EdgeClass]:
     """Cut at every common divisor where that gives few slices more: even slices need no lookup."""
-    chosen = primitive(classes)
+    chosen = primitive_classes(classes)
     grain = common_grain(chosen)
     edges_per_grain = sum(grain / modulus for _, modulus in chosen)
     return [(chosen[0][0] % grain, grain)] if edges_per_grain * MOST_FINER >= 1 else list(chosen)
