@@ -35,40 +35,11 @@ RESERVED = frozenset(_RESERVED_WORDS.split())
 # What SQL may call inside keys, filters and arguments: the functions every engine computes alike.
 # Operators, CASE, LIKE, IN, BETWEEN and IS NULL are always there.
 SCALAR_FUNCTIONS = (
-    "abs",
-    "cast",
-    "ceil",
-    "ceiling",
-    "coalesce",
-    "concat",
-    "day",
-    "exp",
-    "floor",
-    "greatest",
-    "hour",
-    "if",
-    "ifnull",
-    "least",
-    "length",
-    "ln",
-    "lower",
-    "minute",
-    "mod",
-    "month",
-    "nullif",
-    "nvl",
-    "power",
-    "quarter",
-    "round",
-    "second",
-    "sign",
-    "sqrt",
-    "substr",
-    "substring",
-    "trim",
-    "upper",
-    "year",
-)
+    "abs", "cast", "ceil", "ceiling", "coalesce", "concat", "day", "exp", "floor", "greatest",
+    "hour", "if", "ifnull", "least", "length", "ln", "lower", "minute", "mod", "month",
+    "nullif", "nvl", "power", "quarter", "round", "second", "sign", "sqrt", "substr",
+    "substring", "trim", "upper", "year",
+)  # fmt: skip
 # Names of aggregates beside those that are registered.
 _SYNONYMS = ("mean", "every", "some", "std", "stdev", "stdevp", "varp", "string_agg", "listagg")
 

@@ -21,18 +21,7 @@ from weft.aggregates.laws import Laws
 _REGISTERED = (sums, extremes, distinct, sketches, functions)
 
 __all__ = [
-    "PARTIAL_KINDS",
-    "AggregateCall",
-    "AggregateFunction",
-    "CustomKind",
-    "Laws",
-    "Monoid",
-    "Partial",
-    "PartialKind",
-    "aggregate_function",
-    "decompose",
-    "function_names",
-    "monoid",
-    "monoid_names",
-    "partial_kind",
-]
+    "PARTIAL_KINDS", "AggregateCall", "AggregateFunction", "CustomKind", "Laws", "Monoid",
+    "Partial", "PartialKind", "aggregate_function", "decompose", "function_names", "monoid",
+    "monoid_names", "partial_kind",
+]  # fmt: skip

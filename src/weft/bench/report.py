@@ -22,17 +22,9 @@ if TYPE_CHECKING:
     from weft.bench.frame import Cell, Entry, Judgement
 
 _LIBRARIES = (
-    "weft-spark",
-    "numpy",
-    "numba",
-    "pyarrow",
-    "pyspark",
-    "scipy",
-    "bottleneck",
-    "duckdb",
-    "polars",
+    "weft-spark", "numpy", "numba", "pyarrow", "pyspark", "scipy", "bottleneck", "duckdb", "polars",
     "matplotlib",
-)
+)  # fmt: skip
 _FIGURES_ON_A_LINE = 5
 _COLOURS = {"ok": "green", "met": "green", "missed": "red", "wrong": "red"}
 

@@ -43,31 +43,13 @@ _UNCOUNTED = {"channel", "url"}
 _HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 _COLD_CHANNELS = 10_000
 _FIRST_NAMES = [
-    "Ada",
-    "Bruno",
-    "Clara",
-    "Dario",
-    "Elif",
-    "Farid",
-    "Greta",
-    "Hugo",
-    "Ines",
-    "Jonas",
-    "Kira",
-]
+    "Ada", "Bruno", "Clara", "Dario", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kira",
+]  # fmt: skip
 _LAST_NAMES = ["Adler", "Brandt", "Costa", "Duran", "Engel", "Fischer", "Grant", "Hansen", "Ito"]
 _CITIES = [
-    "Tucson",
-    "Fresno",
-    "Oakland",
-    "Sacramento",
-    "Nampa",
-    "Eugene",
-    "Salem",
-    "Spokane",
-    "Tacoma",
-    "Laramie",
-]
+    "Tucson", "Fresno", "Oakland", "Sacramento", "Nampa", "Eugene", "Salem", "Spokane",
+    "Tacoma", "Laramie",
+]  # fmt: skip
 _STATES = ["AZ", "CA", "ID", "OR", "WA", "WY"]
 
 

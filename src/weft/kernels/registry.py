@@ -7,27 +7,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from weft.errors import DataError, UnsupportedError
-from weft.kernels.techniques import (
-    b_int,
-    daba,
-    daba_lite,
-    fiba,
-    flat_fat,
-    flat_fit,
-    naive,
-    prefix_ring,
-    slick_deque,
-    slick_deque_inv,
-    subtract_on_evict,
-    two_stacks,
-    two_stacks_lite,
-)
+from weft.kernels.techniques import fiba, flat_fat, prefix_ring, slick_deque_inv
 from weft.kernels.techniques.snapshot import from_bytes, to_bytes
 from weft.techniques import TECHNIQUES, Technique
 
@@ -39,20 +26,9 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Any  # the named tuple of arrays of one technique
 
+# One technique, one module of the same name.
 IMPLEMENTATIONS: dict[str, Any] = {
-    "naive": naive,
-    "subtract_on_evict": subtract_on_evict,
-    "prefix_ring": prefix_ring,
-    "flat_fat": flat_fat,
-    "b_int": b_int,
-    "flat_fit": flat_fit,
-    "two_stacks": two_stacks,
-    "two_stacks_lite": two_stacks_lite,
-    "daba": daba,
-    "daba_lite": daba_lite,
-    "slick_deque_inv": slick_deque_inv,
-    "slick_deque": slick_deque,
-    "fiba": fiba,
+    name: import_module(f"weft.kernels.techniques.{name}") for name in TECHNIQUES
 }
 
 

@@ -64,28 +64,9 @@ def measured(column: str, range: int | float, slide: int | float) -> MeasuredWin
 
 
 __all__ = [
-    "CalendarWindow",
-    "CountingWindow",
-    "CumulatingWindow",
-    "EdgeClass",
-    "Edges",
-    "LandmarkWindow",
-    "MeasuredWindow",
-    "PeriodicWindow",
-    "PunctuatedWindow",
-    "SessionWindow",
-    "Slicing",
-    "TimedWindow",
-    "UserWindow",
-    "Window",
-    "calendar",
-    "counting",
-    "cumulating",
-    "edge_classes",
-    "hopping",
-    "measured",
-    "primitive_classes",
-    "punctuated",
-    "session",
+    "CalendarWindow", "CountingWindow", "CumulatingWindow", "EdgeClass", "Edges",
+    "LandmarkWindow", "MeasuredWindow", "PeriodicWindow", "PunctuatedWindow", "SessionWindow",
+    "Slicing", "TimedWindow", "UserWindow", "Window", "calendar", "counting", "cumulating",
+    "edge_classes", "hopping", "measured", "primitive_classes", "punctuated", "session",
     "tumbling",
-]
+]  # fmt: skip

@@ -18,10 +18,10 @@ from weft.kernels.operations import (
     SUM_INT64,
     counting,
 )
-from weft.kernels.ranges import sliding as sliding_ranges
 from weft.kernels.ranges import van_herk
 from weft.kernels.ranges.choice import aggregate_ranges
 from weft.kernels.ranges.disjoint_sparse_table import DisjointSparseTable
+from weft.kernels.ranges.sliding import slide_within
 from weft.kernels.ranges.sparse_table import SparseTable
 from weft.kernels.ranges.suffix_scan import suffixes
 
@@ -138,6 +138,11 @@ def test_suffix_scan_keeps_order_and_takes_what_there_is(operation):
             assert got == brute(operation, values, max(0, end - size), end)
 
 
+def slide_ranges(values, starts, ends, operation):
+    scratch = operation.columns(int(np.max(ends - starts, initial=0)))
+    return slide_within(operation.as_columns(values), starts, ends, scratch, operation)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     moves=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30),
@@ -149,7 +154,7 @@ def test_sliding_ranges_equal_brute_force(operation, moves, seed):
     starts, ends = np.cumsum(steps[:, 0]), np.cumsum(steps[:, 1])
     values = partials_of(operation, int(max(starts[-1], ends[-1])) + 1, seed)
     want = [brute(operation, values, s, e) for s, e in zip(starts, ends, strict=True)]
-    assert rows_of(sliding_ranges.slide(values, starts, ends, operation)) == want
+    assert rows_of(slide_ranges(values, starts, ends, operation)) == want
     assert rows_of(aggregate_ranges(values, starts, ends, operation)) == want
 
 
@@ -157,13 +162,13 @@ def test_sliding_ranges_combine_at_most_twice_a_value_and_once_an_answer():
     n, width = 2000, 100
     operation, calls = counting(COUNT)
     starts = np.arange(n - width)
-    sliding_ranges.slide(np.ones(n, np.int64), starts, starts + width, operation)
+    slide_ranges(np.ones(n, np.int64), starts, starts + width, operation)
     assert calls[0] <= 2 * n + starts.size
     # A flip every `width` answers: 3 - 3/n as TwoStacks.
     assert calls[0] / starts.size == pytest.approx(3 - 3 / width, rel=0.02)
     calls[0] = 0
     tumbling = np.arange(0, n, width)
-    sliding_ranges.slide(np.ones(n, np.int64), tumbling, tumbling + width, operation)
+    slide_ranges(np.ones(n, np.int64), tumbling, tumbling + width, operation)
     assert calls[0] == n - tumbling.size
 
 

@@ -31,13 +31,9 @@ if TYPE_CHECKING:
 
 Int64s = npt.NDArray[np.int64]
 RangeTechnique = Literal[
-    "one_by_one",
-    "prefix_sums",
-    "sliding_ranges",
-    "rebased_sums",
-    "sparse_table",
+    "one_by_one", "prefix_sums", "sliding_ranges", "rebased_sums", "sparse_table",
     "disjoint_sparse_table",
-]
+]  # fmt: skip
 FEW_VALUES = 1 << 12  # combined before a table could be set up
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-
 from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compiled import unlocked
 

@@ -23,6 +23,7 @@ from weft.bench.frame import (
     Sheet,
     Table,
 )
+from weft.bench.suite.kernels.latency import ANSWERING
 from weft.bench.suite.kernels.oracles import identical, moving_max, moving_sum
 from weft.bench.suite.kernels.speed import Stream, random_floats, sliding
 from weft.techniques import TECHNIQUES
@@ -131,18 +132,6 @@ COMPLEXITY = Table(
     ),
 )
 
-_SINGLE = (
-    "naive",
-    "flat_fat",
-    "b_int",
-    "flat_fit",
-    "two_stacks",
-    "daba",
-    "slick_deque",
-    "two_stacks_lite",
-    "daba_lite",
-)
-
 
 def _throughput_panel(title: str, unit: str) -> Any:
     def panels(rows: tuple[Row, ...]) -> tuple[Panel, ...]:
@@ -173,7 +162,7 @@ THROUGHPUT = Race(
     inputs=random_floats,
     expected=lambda stream: moving_max(*stream),
     same=identical,
-    contenders={name: sliding(name, "max_float64") for name in _SINGLE},
+    contenders={name: sliding(name, "max_float64") for name in ANSWERING},
     baseline="naive",
     full=_cases(dict.fromkeys((4, 16, 64, 256, 1024, 4096, 16_384), 100_000)),
     quick=_cases(dict.fromkeys((4, 64, 1024), 20_000)),
