@@ -15,7 +15,7 @@ from weft.aggregates.kinds import partial_kind
 from weft.errors import InternalError, QueryError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from weft.aggregates.kinds import CustomKind, PartialKind
     from weft.aggregates.laws import Laws
@@ -124,24 +124,33 @@ class AggregateCall:
         return first
 
 
-class AggregateFunction:
-    """A function of the public list: its arity, the partials it needs, its result."""
+def _only(partials: tuple[Any, ...], parameters: tuple[float, ...]) -> Any:
+    return partials[0]
 
-    name: ClassVar[str]
-    arity: ClassVar[tuple[int, ...]] = (1,)
-    parameters: ClassVar[int] = 0
-    result: ClassVar[ResultType] = "same"
-    accepts: ClassVar[InputType] = "plain values"
-    # Largest relative error of the result against the exact one; 0 for exact functions.
-    relative_error: ClassVar[float] = 0.0
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """A function of the public list: what it takes, the partials it needs, its result.
+
+    It needs partials of `kinds`, by default one of its own name. `lower` turns their values and
+    the parameters into the result; by default the one partial is the result.
+    """
+
+    name: str
+    kinds: tuple[PartialKind | CustomKind, ...] = ()
+    lower: Callable[[tuple[Any, ...], tuple[float, ...]], Any] = _only
+    accepts: InputType = "plain values"
+    result: ResultType = "same"
+    arity: tuple[int, ...] = (1,)
+    parameters: int = 0  # ranks, given after the columns
+    kind_of_rows: PartialKind | None = None  # what a call without columns needs
+    relative_error: float = 0.0  # the largest, against the exact result
 
     def partials(self, args: tuple[str, ...]) -> tuple[Partial, ...]:
-        """Name the partials needed; by default one, of the function's own name."""
-        return (Partial(partial_kind(self.name), args),)
-
-    def lower(self, partials: tuple[Any, ...], parameters: tuple[float, ...]) -> Any:
-        """Turn partials into the result; by default the one partial is the result."""
-        return partials[0]
+        """Name the partials that a call on these columns needs."""
+        if self.kind_of_rows is not None and not args:
+            return (Partial(self.kind_of_rows, ()),)
+        return tuple(Partial(kind, args) for kind in self.kinds or (partial_kind(self.name),))
 
     def check(self, call: AggregateCall) -> None:
         """Refuse a call with the wrong number of arguments or bad parameters."""
@@ -157,6 +166,12 @@ class AggregateFunction:
                 f"{self.name} takes {self.parameters} parameter(s), not {len(call.parameters)}",
                 hint=f"give {self.parameters} number(s) after the column",
             )
+        for rank in call.parameters:
+            if not 0 <= rank <= 1:
+                raise QueryError(
+                    f"{self.name} cannot look at rank {rank:g}",
+                    hint="give a rank between 0 and 1, such as 0.95",
+                )
 
 
 _MONOIDS: dict[str, Monoid] = {}
@@ -171,11 +186,10 @@ def register_monoid(cls: type[Monoid]) -> type[Monoid]:
     return cls
 
 
-def register_function(cls: type[AggregateFunction]) -> type[AggregateFunction]:
-    """Make an aggregate function known by its name (class decorator)."""
-    _FUNCTIONS[cls.name] = cls()
-    _BUILT_IN.add(cls.name)
-    return cls
+def register_function(function: AggregateFunction) -> None:
+    """Make an aggregate function known by its name."""
+    _FUNCTIONS[function.name] = function
+    _BUILT_IN.add(function.name)
 
 
 def add_custom(m: Monoid, function: AggregateFunction) -> None:

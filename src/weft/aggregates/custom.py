@@ -7,7 +7,7 @@ import math
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from weft.aggregates.base import AggregateCall, AggregateFunction, Monoid, Partial, add_custom
+from weft.aggregates.base import AggregateCall, AggregateFunction, Monoid, add_custom
 from weft.aggregates.kinds import CustomKind
 from weft.aggregates.laws import Laws
 from weft.errors import QueryError
@@ -59,7 +59,14 @@ def custom(
     laws = Laws(commutative=commutative, idempotent=idempotent, invertible=inverse is not None)
     arity = _arguments_of(lift)
     monoid = _custom_monoid(name, laws, identity, lift, combine, inverse)
-    function = _custom_function(name, arity, lower)
+    function = AggregateFunction(
+        name,
+        (CustomKind(name),),
+        lambda partials, parameters: lower(partials[0]),
+        "anything",
+        "any",
+        arity=(arity,),
+    )
     _check_laws(name, monoid, [e if isinstance(e, tuple) else (e,) for e in examples])
     add_custom(monoid, function)
     return lambda *columns: AggregateCall(name, tuple(columns))
@@ -94,22 +101,6 @@ def _custom_monoid(
 
         def invert(self, a: Any, b: Any) -> Any:
             return inverse(a, b) if inverse is not None else super().invert(a, b)
-
-    Custom.name = name
-    return Custom()
-
-
-def _custom_function(name: str, arguments: int, lower: Callable[[Any], Any]) -> AggregateFunction:
-    class Custom(AggregateFunction):
-        accepts = "anything"
-        arity = (arguments,)
-        result = "any"
-
-        def partials(self, args: tuple[str, ...]) -> tuple[Partial, ...]:
-            return (Partial(CustomKind(name), args),)
-
-        def lower(self, partials: tuple[Any, ...], parameters: tuple[float, ...]) -> Any:
-            return lower(partials[0])
 
     Custom.name = name
     return Custom()

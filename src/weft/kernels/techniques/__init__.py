@@ -11,5 +11,5 @@ first axis is the key:
     query_last(op, state, key, count)   combine the newest `count` partials, or all that there are
     query_range(op, state, key, first, stop)   combine those from `first` up to `stop`; 0 is oldest
 
-The last two only where it can. What techniques do alike is in `slides` and `ring`.
+The last two only where it can. What techniques do alike is in `slides`.
 """

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -29,7 +29,7 @@ class State(NamedTuple):
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    cells = 2 * ring.power_of_two(capacity)
+    cells = 2 * slides.power_of_two(capacity)
     return State(operation.columns(keys, cells), np.zeros((keys, 2), np.int64))
 
 
@@ -79,4 +79,4 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
 size, query_last, query, slide_one, slide, slide_ranges = slides.compiled_for(
     __name__, "size", "query_last", "query", "slide_one", "slide", "slide_ranges"
 )
-evict, bulk_evict = ring.evict, ring.bulk_evict
+evict, bulk_evict = slides.evict, slides.bulk_evict

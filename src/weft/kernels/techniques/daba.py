@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    slots = ring.power_of_two(capacity)
+    slots = slides.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
         operation.columns(keys, slots),
@@ -106,4 +106,4 @@ def _step(op: Any, state: State, key: int) -> None:
 
 
 size, slide_one, slide = slides.compiled_for(__name__, "size", "slide_one", "slide")
-capacity = ring.capacity
+capacity = slides.capacity

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     return State(
-        operation.columns(keys, ring.power_of_two(capacity)),
+        operation.columns(keys, slides.power_of_two(capacity)),
         operation.columns(keys, 2),
         np.zeros((keys, 6), np.int64),
     )
@@ -181,4 +181,4 @@ def _shift(
 
 
 size, slide_one, slide_keyed = slides.compiled_for(__name__, "size", "slide_one", "slide_keyed")
-capacity = ring.capacity
+capacity = slides.capacity

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -30,7 +30,7 @@ class State(NamedTuple):
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     at = np.zeros((keys, 3), np.int64)
     at[:, COMMUTES] = operation.laws.commutative
-    return State(operation.columns(keys, 2 * ring.power_of_two(capacity)), at)
+    return State(operation.columns(keys, 2 * slides.power_of_two(capacity)), at)
 
 
 def resized(operation: Operation, state: State, capacity: int) -> State:

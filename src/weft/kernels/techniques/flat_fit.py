@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    slots = ring.power_of_two(capacity)
+    slots = slides.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
         np.zeros((keys, slots), np.int64),
@@ -79,4 +79,4 @@ def query(op: Any, state: State, key: int) -> Partial:
 size, slide_one, slide, slide_ranges = slides.compiled_for(
     __name__, "size", "slide_one", "slide", "slide_ranges"
 )
-capacity, evict, bulk_evict = ring.capacity, ring.evict, ring.bulk_evict
+capacity, evict, bulk_evict = slides.capacity, slides.evict, slides.bulk_evict

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -28,7 +28,7 @@ class State(NamedTuple):
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     return State(
-        operation.columns(keys, ring.power_of_two(capacity)), np.zeros((keys, 2), np.int64)
+        operation.columns(keys, slides.power_of_two(capacity)), np.zeros((keys, 2), np.int64)
     )
 
 
@@ -50,4 +50,4 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
 size, query, query_last, slide_one, slide, slide_ranges = slides.compiled_for(
     __name__, "size", "query", "query_last", "slide_one", "slide", "slide_ranges"
 )
-capacity, evict, bulk_evict = ring.capacity, ring.evict, ring.bulk_evict
+capacity, evict, bulk_evict = slides.capacity, slides.evict, slides.bulk_evict

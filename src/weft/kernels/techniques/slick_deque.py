@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    slots = ring.power_of_two(capacity)
+    slots = slides.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
         np.zeros((keys, slots), np.int64),
@@ -106,4 +106,4 @@ def slide_ranges(
 size, slide_one, slide, slide_keyed = slides.compiled_for(
     __name__, "size", "slide_one", "slide", "slide_keyed"
 )
-capacity = ring.capacity
+capacity = slides.capacity

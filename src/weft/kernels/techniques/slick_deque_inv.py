@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -33,7 +33,7 @@ def new(operation: Operation, capacity: int, keys: int = 1, counts: tuple[int, .
     """Allocate empty windows; without `counts` there is one range, all that the window holds."""
     spans = np.array(counts or (capacity,), np.int64)
     return State(
-        operation.columns(keys, ring.power_of_two(capacity)),
+        operation.columns(keys, slides.power_of_two(capacity)),
         operation.columns(keys, len(spans)),
         spans,
         np.zeros((keys, 2), np.int64),
@@ -96,4 +96,4 @@ def slide_ranges(
 
 
 size, slide_one, slide = slides.compiled_for(__name__, "size", "slide_one", "slide")
-capacity = ring.capacity
+capacity = slides.capacity

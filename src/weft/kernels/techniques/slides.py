@@ -1,4 +1,4 @@
-"""What techniques do alike, written once and compiled into each of them.
+"""What techniques do alike: rings of a power of two slots, and loops compiled into each of them.
 
 `technique` stands here for the module that a function is compiled for: one with `insert`, `evict`
 and `query`, and with `query_range` or `query_last` where it answers shorter ranges too.
@@ -10,7 +10,7 @@ import sys
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from weft.kernels.columns import Columns, Partial, length, load, store
+from weft.kernels.columns import Columns, Partial, length, load, mask, store
 from weft.kernels.compiled import kernel
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Int64s = npt.NDArray[np.int64]
 
 technique: Any = None
+FRONT = 0  # in `at`, of every technique with a ring: the absolute position of the oldest partial
 
 
 def compiled_for(module: str, *shared: str) -> Iterator[Callable[..., Any]]:
@@ -85,3 +86,29 @@ def slide_ranges(
         for count in counts:
             store(out, place, technique.query_last(op, state, key, count))
             place += 1
+
+
+def power_of_two(capacity: int) -> int:
+    """Round up to a power of two, so that a slot is `position & (slots - 1)`.
+
+    >>> [power_of_two(n) for n in (1, 2, 3, 1000)]
+    [1, 2, 4, 1024]
+    """
+    return 1 << max(capacity - 1, 0).bit_length()
+
+
+def capacity(state: Any) -> int:
+    """Count the partials that fit for each key; the ring comes first in a state."""
+    return mask(state[0]) + 1
+
+
+@kernel
+def evict(op: Any, state: Any, key: int) -> None:
+    """Remove the oldest partial, where no aggregate has to forget it."""
+    state.at[key, FRONT] += 1
+
+
+@kernel
+def bulk_evict(op: Any, state: Any, key: int, count: int) -> None:
+    """Remove the oldest `count` partials."""
+    state.at[key, FRONT] += count

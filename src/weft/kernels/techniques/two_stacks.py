@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, mask, put
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
-    slots = ring.power_of_two(capacity)
+    slots = slides.power_of_two(capacity)
     return State(
         operation.columns(keys, slots),
         operation.columns(keys, slots),
@@ -90,4 +90,4 @@ def query(op: Any, state: State, key: int) -> Partial:
 
 
 size, slide_one, slide = slides.compiled_for(__name__, "size", "slide_one", "slide")
-capacity = ring.capacity
+capacity = slides.capacity

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from weft.kernels.columns import Columns, Partial, get, length, load, mask, put, store
 from weft.kernels.compiled import kernel
-from weft.kernels.techniques import ring, slides
+from weft.kernels.techniques import slides
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -33,7 +33,7 @@ class State(NamedTuple):
 
 def new(operation: Operation, capacity: int, keys: int = 1) -> State:
     return State(
-        operation.columns(keys, ring.power_of_two(capacity)),
+        operation.columns(keys, slides.power_of_two(capacity)),
         operation.columns(keys, 1),
         np.zeros((keys, 3), np.int64),
     )
@@ -140,4 +140,4 @@ def _cycle_and_flip(op: Any, values: Columns, i: int, n: int, out: Columns) -> N
 
 
 size, slide_one, slide_keyed = slides.compiled_for(__name__, "size", "slide_one", "slide_keyed")
-capacity = ring.capacity
+capacity = slides.capacity
