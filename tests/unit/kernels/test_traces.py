@@ -97,7 +97,7 @@ def test_b_int_builds_only_finished_intervals(letters):
 def test_flat_fit_shortens_the_paths_it_takes(letters):
     run = letters("flat_fit").slide("abcde")
     assert run.spent == 3
-    assert run.spell(run.state.reach, 0, 4) == ["e", "bcde", "cde", "de"]
+    assert run.spell(run.state.jumps, 0, 4) == ["e", "bcde", "cde", "de"]
     assert run.state.beyond[0].tolist() == [5, 5, 5, 5]
     assert [run.slide(c).spent for c in "fghij"] == [1, 2, 2, 1, 3]
 
@@ -261,7 +261,7 @@ def test_the_invariants_of_flat_fit_and_flat_fat_hold(counted_affine):
             beyond = int(paths.beyond[0, position % 16])
             assert position < beyond <= end
             want = _product(op, values, position, beyond)
-            assert get(paths.reach, 0, position % 16) == want
+            assert get(paths.jumps, 0, position % 16) == want
         nodes = tree.tree[0].shape[1]
         for node in range(1, nodes // 2):
             both = op.combine(get(tree.tree, 0, 2 * node), get(tree.tree, 0, 2 * node + 1))
