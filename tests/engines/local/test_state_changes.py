@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.engines.local.engine import scopes_of, types_of
+from weft.engines.local.engine import operators_of, types_of
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
@@ -31,7 +31,7 @@ class Host:
     def __init__(self, workload: weft.Workload, schema: pa.Schema) -> None:
         self.plan = weft.optimize(workload, engine="local")
         self.schema = schema
-        self.operators = [one for ops in scopes_of(self.plan).values() for one in ops]
+        self.operators = [one for ops in operators_of(self.plan).values() for one in ops]
         self.chunks: list[dict[str, bytes]] = [{} for _ in self.operators]
         self.closed: dict[str, list[pa.Table]] = {q.name: [] for q in workload.queries}
 
