@@ -27,7 +27,7 @@ LAYERS = [
     {"engines"},
     {"sessions", "plain_sql"},
     {"running"},
-    {"calibration", "starting"},
+    {"calibration", "starting", "statement"},
     {"testing"},
     {"bench"},
     {"cli"},

@@ -23,7 +23,7 @@ from weft.errors import (
 )
 from weft.plan import Plan
 from weft.query import JoinInput, JoinQuery, Query, Workload
-from weft.running import Report, aggregate, run, sql, verify
+from weft.running import Report, aggregate, run, verify
 from weft.statistics import Statistics
 from weft.window import (
     UserWindow,
@@ -43,15 +43,18 @@ if TYPE_CHECKING:
     from weft.planners.portfolio import optimize
     from weft.sessions.local_session import LocalSession
     from weft.starting import start
+    from weft.statement import explain, sql
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: the parser alone takes longer to import than all the rest.
 _LATER = {
+    "explain": "weft.statement",
     "LocalSession": "weft.sessions.local_session",
     "parse": "weft.parsing",
     "optimize": "weft.planners.portfolio",
     "rewrite": "weft.plain_sql.statements",
+    "sql": "weft.statement",
     "start": "weft.starting",
 }
 
@@ -68,6 +71,6 @@ __all__ = [
     "DataError", "InputError", "InternalError", "JoinInput", "JoinQuery", "LocalSession",
     "Plan", "Query", "QueryError", "Report", "Statistics", "UnsupportedError", "UserWindow",
     "WeftError", "Workload", "agg", "aggregate", "calendar", "counting", "cumulating",
-    "hopping", "measured", "optimize", "parse", "punctuated", "rewrite", "run", "session",
-    "sql", "start", "tumbling", "verify",
+    "explain", "hopping", "measured", "optimize", "parse", "punctuated", "rewrite", "run",
+    "session", "sql", "start", "tumbling", "verify",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from weft.errors import QueryError, UnsupportedError, require
 from weft.plan import ENGINES, Plan
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
+    from pyspark.sql import Column
 
     from weft.binding import TableColumns
     from weft.compare import Difference
@@ -30,17 +31,18 @@ def aggregate(
     data: Any,
     *,
     time: str | None = None,
-    by: AskedKeys = (),
+    by: AskedKeys | Sequence[str | Column] | Mapping[str, str | Column] = (),
     windows: AskedWindows,
     aggs: AskedAggregates,
-    where: str | None = None,
+    where: str | Column | None = None,
     watermark: Duration | None = None,
     **options: Any,
 ) -> Any:
     """Aggregate one table over many windows at once; the result is of the table's own type.
 
     `by` is a column, a list of them, or expressions by name; a window that is a duration tumbles;
-    aggregates are calls of `weft.agg` or SQL. `options` are those of `run`: engine, planner,
+    aggregates are calls of `weft.agg` or SQL. Of a Spark DataFrame, keys and the filter may be
+    columns of Spark's, as in `by=[F.upper("city")]`. `options` are those of `run`: engine, planner,
     statistics, strategy.
 
     >>> import pyarrow as pa
@@ -49,24 +51,21 @@ def aggregate(
     ...           engine="reference").select(["window", "mean"]).to_pylist()[-1]
     {'window': '1h', 'mean': 21.0}
     """
+    if hasattr(data, "sparkSession"):
+        from weft.engines.spark.columns import computed
+
+        data, by, where = computed(data, by, where)
     query = Query(
         _QUERY,
         source="data",
         time=time,
-        keys=by,
-        where=where,
+        keys=cast("Mapping[str, str]", by),
+        where=cast("str | None", where),
         windows=windows,
         aggs=aggs,
         watermark=watermark,
     )
     return run(Workload([query]), {"data": data}, **options)
-
-
-def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **tables: Any) -> Any:
-    """Run SQL over tables given by name: one statement gives a table, several a mapping."""
-    from weft.parsing import parse
-
-    return run(parse(sql_text), tables, engine=engine, planner=planner)
 
 
 def run(

@@ -16,6 +16,7 @@ from weft.cli.commands import (
     generate,
     queries,
     run,
+    sql,
     stream,
     verify,
 )
@@ -60,6 +61,7 @@ def weft(
 
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("run", epilog=run.EXAMPLES)(run.command)
+app.command("sql", epilog=sql.EXAMPLES)(sql.command)
 app.command("stream", epilog=stream.EXAMPLES)(stream.command)
 app.add_typer(queries.app)
 app.command("verify", epilog=verify.EXAMPLES)(verify.command)

@@ -29,15 +29,9 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
     """
     from weft import parse
 
-    if (file is None) == (sql is None):
-        raise InputError(
-            "there is no query" if file is None else f"the query is given twice: {file} and -e",
-            hint="name a file of SQL statements, or give the SQL itself with -e",
-        )
-    if sql is not None:
-        return parse(sql)
-    assert file is not None
-    text = _read_text(file)
+    text = statement_text(file, sql)
+    if file is None:
+        return parse(text)
     try:
         return parse(text)
     except QueryError as error:
@@ -46,12 +40,27 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
         raise QueryError(f"{file}: {error.message}", hint=error.hint) from error
 
 
-def text_of(file: Path | None, sql: str | None) -> str:
-    """Return the statements themselves, of a file or as given."""
+def statement_text(file: Path | None, sql: str | None) -> str:
+    """Return the statements themselves, of a file, of standard input, or as given."""
+    if (file is None) == (sql is None):
+        raise InputError(
+            "there is no query" if file is None else f"the query is given twice: {file} and -e",
+            hint="name a file of SQL statements, or give the SQL itself with -e",
+        )
     if sql is not None:
         return sql
     assert file is not None
     return _read_text(file)
+
+
+def named_frames(given: Sequence[str]) -> dict[str, DataFrame]:
+    """Open all tables of `NAME=PATH` pairs as Spark DataFrames; Spark is started for it."""
+    from weft.engines.spark.files import read_frame
+    from weft.engines.spark.session import current_session
+
+    session = current_session()
+    pairs = _pairs_of(given, "table")
+    return {name: read_frame(Path(path).expanduser(), session) for name, path in pairs.items()}
 
 
 def tables_of(given: Sequence[str], workload: Workload) -> dict[str, pa.Table]:

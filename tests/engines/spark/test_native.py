@@ -403,3 +403,15 @@ def test_short_forms_ask_the_same(spark: SparkSession, strategy: str) -> None:
     order = ["window_end", "k"]
     got = short.toPandas().sort_values(order)
     assert got["m"].tolist() == pytest.approx(whole.sort_values(order)["m"].tolist())
+
+
+def test_keys_and_filters_may_be_columns_of_spark(spark: SparkSession) -> None:
+    frame = to_spark(readings(40), spark)
+    options: dict[str, Any] = {"windows": {"t": weft.tumbling(60 * S)}, "aggs": {"n": agg.count()}}
+    by_text = weft.aggregate(
+        frame, time="ts", by={"up": "upper(k)", "k": "k"}, where="v > 2", **options
+    )
+    keys = [F.upper("k").alias("up"), "k"]
+    by_column = weft.aggregate(frame, time="ts", by=keys, where=F.col("v") > 2, **options)
+    assert by_column.columns == by_text.columns
+    assert sorted(by_column.collect()) == sorted(by_text.collect())

@@ -49,13 +49,13 @@ def add(
     wait: Patience = 60.0,
 ) -> None:
     """Register a query; say from when its windows are complete."""
-    from weft.cli.inputs import text_of, workload_of
+    from weft.cli.inputs import statement_text, workload_of
     from weft.cli.screen import say, working
     from weft.engines.spark.streaming.checkpoint.control import Control, described
     from weft.query import Query
 
     workload = workload_of(file, sql)  # a mistake in the SQL is shown here, with its place
-    if not _asked(checkpoint, "add", text_of(file, sql), sink, wait):
+    if not _asked(checkpoint, "add", statement_text(file, sql), sink, wait):
         return
     with working("waiting for the first micro-batch that knows the query"):
         for query in workload:

@@ -9,7 +9,7 @@ from weft.engines.spark.columnar.strategy import ColumnarStrategy
 from weft.engines.spark.joins.compile import compile_joins, unsupported_joins
 from weft.engines.spark.native.strategy import NativeStrategy
 from weft.engines.spark.run_measures import measured
-from weft.engines.spark.shared_rows import SharedResults
+from weft.engines.spark.shared_rows import SharedResults, in_memory
 from weft.errors import UnsupportedError
 from weft.plan.body import NATIVE
 from weft.plan.planned_scope import PlannedScope, planned_scopes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from weft.engines.base import Unsupported
     from weft.engines.measures import Measures
     from weft.engines.spark.scopes import Strategy
+    from weft.engines.spark.shared_rows import Keep
     from weft.plan import Plan
 
 _NATIVE = NativeStrategy()
@@ -32,14 +33,15 @@ class SparkEngine:
     """Compiles plans scope by scope, each with the strategy that the plan names.
 
     `strategy` overrules the plan. Rows of a result come in no particular order, as those of any
-    DataFrame.
+    DataFrame. `keep` makes rows that several results share be computed once.
     """
 
     name = "spark"
 
-    def __init__(self, strategy: str | None = None) -> None:
+    def __init__(self, strategy: str | None = None, keep: Keep = in_memory) -> None:
         check_strategy(strategy)
         self._forced = strategy
+        self._keep = keep
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
         """Name the nodes that the strategy of their scope cannot compile, and why."""
@@ -82,5 +84,5 @@ class SparkEngine:
         choice = next((c for c in plan.strategies if scope.queries[0] in c.queries), None)
         name = self._forced or (choice and choice.strategy)
         if name == NATIVE or (name is None and not _NATIVE.unsupported(scope)):
-            return _NATIVE
-        return ColumnarStrategy(choice.ships if choice else "slices")
+            return NativeStrategy(self._keep)
+        return ColumnarStrategy(choice.ships if choice else "slices", self._keep)

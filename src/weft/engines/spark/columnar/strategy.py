@@ -23,6 +23,7 @@ from weft.engines.spark.columnar.shipping import Shipment
 from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.session import spark_schema
+from weft.engines.spark.shared_rows import in_memory
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.timestamps import timestamp_of
 from weft.plan.body import COLUMNAR
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import AggregateCall
     from weft.engines.base import Unsupported
+    from weft.engines.spark.shared_rows import Keep
     from weft.plan import Emit
     from weft.plan.body import Ships
     from weft.plan.planned_scope import PlannedScope
@@ -48,8 +50,9 @@ class ColumnarStrategy:
 
     name = COLUMNAR
 
-    def __init__(self, ships: Ships = "slices") -> None:
+    def __init__(self, ships: Ships = "slices", keep: Keep = in_memory) -> None:
         self._ships = ships
+        self._keep = keep
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
         """Nothing: the operator runs every window and every aggregate."""
@@ -63,7 +66,7 @@ class ColumnarStrategy:
         rows = self._rows(shipment, hosted.dump(), spark_schema(hosted.output))
         shared = len(scope.queries) > 1
         if shared:
-            rows = rows.persist()
+            rows = self._keep(rows, tuple(f"k{i}" for i in range(len(scope.keys))) or (START,))
         results = {
             query: result_of(rows, scope.emits, query, hosted, shipment.time_type)
             for query in scope.queries

@@ -25,6 +25,7 @@ from weft.engines.spark.native.sessions import (
     with_sessions,
 )
 from weft.engines.spark.scopes import Compiled
+from weft.engines.spark.shared_rows import in_memory
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
 from weft.engines.spark.sql.lower import rank_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from weft.aggregates import Partial
+    from weft.engines.spark.shared_rows import Keep
     from weft.plan.planned_scope import PlannedScope
 
 
@@ -46,6 +48,9 @@ class NativeStrategy:
     """Compiles a scope to DataFrames that Spark runs without leaving the JVM."""
 
     name = "native"
+
+    def __init__(self, keep: Keep = in_memory) -> None:
+        self._keep = keep
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
         """Windows that events delimit one by one, except sessions, and aggregates of your own."""
@@ -56,7 +61,7 @@ class NativeStrategy:
         """Return the lazy result of each query; those of one scope share their rows."""
         events = Events.of(scope, source)
         check_inputs(scope.emits, events.types)
-        return _Compilation(scope, events).compiled()
+        return _Compilation(scope, events).compiled(self._keep)
 
     def count_rows(self, scope: PlannedScope, source: DataFrame) -> dict[Node, int]:
         """Count the rows of slices and windows, those that no query sees included.
@@ -101,7 +106,7 @@ class _Compilation:
         shapes = (shape for roll in self.scope.rolls for shape in shapes_of(roll.window))
         return {shape: i for i, shape in enumerate(dict.fromkeys(shapes))}
 
-    def compiled(self) -> Compiled:
+    def compiled(self, keep: Keep) -> Compiled:
         sessions = [r for r in self.scope.rolls if isinstance(r.window, SessionWindow)]
         timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
         parts = []
@@ -112,7 +117,7 @@ class _Compilation:
         rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
         shared = len(self.scope.queries) > 1
         if shared:
-            rows = rows.persist()
+            rows = keep(rows, self.events.keys or (START,))
         emission = Emission(rows, self.events, self._windows, self._names, self.ranks)
         results = {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
         return Compiled(results, (rows,) if shared else ())

@@ -1,0 +1,8 @@
+"""Statements of Spark SQL, run as they are; window aggregates in them are shared."""
+
+from __future__ import annotations
+
+from weft.statement.door import run_statements, sql
+from weft.statement.explanation import Explanation, explain
+
+__all__ = ["Explanation", "explain", "run_statements", "sql"]

@@ -1,0 +1,150 @@
+"""The front door: `weft.sql`, where `spark.sql` was."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import QueryError
+from weft.running import engine_for, family_of, run, tables_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from weft.engines.spark.shared_rows import SharedResults
+    from weft.plan import Plan
+    from weft.statement.shared import Note, Statements
+
+# Windows that Spark has no function for: who writes them speaks to weft.
+_OWN_WORDS = ("TIMESTAMP BY", "WINDOWS (", "WINDOW ( )", "[ RANGE", "[ ROWS", "[ UNTIL")
+_OWN_WINDOWS = ("TUMBLING", "HOPPING", "SESSION", "COUNTING", "CUMULATING", "CALENDAR")
+_LOG = logging.getLogger("weft")
+
+
+def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **tables: Any) -> Any:
+    """Run SQL over tables given by name: one statement gives a table, several a mapping.
+
+    On Spark, any statement of Spark SQL gives what `spark.sql` gives, to the column; blocks of it
+    that group by windows over the same events run as one shared plan. Without tables, names are
+    those of the session's catalog and views. What became of each block is logged under "weft" at
+    level INFO, and told by `weft.explain`.
+
+        weft.sql("SELECT device, window.start, AVG(temp) FROM readings "
+                 "GROUP BY device, window(ts, '1 hour', '5 minutes')", readings=df)
+    """
+    chosen = engine_for(tables, engine or (None if tables else "spark"))
+    if family_of(chosen) != "spark":
+        return _as_workload(sql_text, tables, engine, planner)
+    frames = tables_for(chosen, tables)
+    if any(frame.isStreaming for frame in frames.values()) and is_workload(sql_text):
+        return _as_workload(sql_text, tables, engine, planner)
+    try:
+        results, notes = run_statements(sql_text, frames, planner)
+    except SparkRefusal:
+        if not is_workload(sql_text):
+            raise
+        return _as_workload(sql_text, tables, engine, planner)
+    for note in notes:
+        _LOG.info("%s", note)
+    from weft.frames import from_arrow, kind_of, to_arrow
+
+    kind = kind_of(next(iter(tables.values()))) if tables else "spark"
+    if kind != "spark":
+        whole = {name: from_arrow(to_arrow(frame), kind) for name, frame in results.items()}
+        return next(iter(whole.values())) if len(whole) == 1 else whole
+    return next(iter(results.values())) if len(results) == 1 else results
+
+
+class SparkRefusal(QueryError):
+    """Spark does not take the statement."""
+
+
+def run_statements(
+    text: str, frames: Mapping[str, DataFrame], planner: str = "auto"
+) -> tuple[SharedResults, tuple[Note, ...]]:
+    """Run statements over DataFrames by name; return results, and what became of each block."""
+    statements, results = _run(text, frames, planner)
+    return results, statements.notes
+
+
+def explained(
+    text: str, frames: Mapping[str, DataFrame], planner: str
+) -> tuple[tuple[Note, ...], tuple[str, ...], tuple[Plan, ...]]:
+    """Return what becomes of each block, and the events and the plan of each shared set."""
+    statements, results = _run(text, frames, planner)
+    results.unpersist()
+    return statements.notes, tuple(statements.events), tuple(statements.plans)
+
+
+def _run(
+    text: str, frames: Mapping[str, DataFrame], planner: str
+) -> tuple[Statements, SharedResults]:
+    """Run statements as they are, or else with windows of other engines in Spark's spelling."""
+    from pyspark.errors import PySparkException
+
+    from weft.statement.spellings import in_sparks_words
+
+    statements = _statements_over(text, frames, planner)
+    try:
+        return statements, statements.run()
+    except PySparkException as error:
+        refusal = _refusal(text, error)
+        translated = in_sparks_words(text)
+        if translated is None:
+            raise refusal from error
+    return _run(translated, frames, planner)
+
+
+def _statements_over(text: str, frames: Mapping[str, DataFrame], planner: str) -> Statements:
+    """Read the statements of a text, to be run over DataFrames by name."""
+    from weft.engines.spark.session import current_session
+    from weft.planners.portfolio import PLANNERS
+    from weft.statement.shared import Statements
+    from weft.statement.syntax import statements_of
+    from weft.statement.tables import Tables
+
+    if planner != "auto" and planner not in PLANNERS:
+        raise QueryError(
+            f"unknown planner {planner!r}", hint=f"use one of auto, {', '.join(PLANNERS)}"
+        )
+    found = statements_of(text)
+    session = next((f.sparkSession for f in frames.values()), None) or current_session()
+    return Statements(Tables(session, frames), found or {"q1": text}, planner)
+
+
+def _as_workload(text: str, tables: Mapping[str, Any], engine: str | None, planner: str) -> Any:
+    from weft.parsing import parse
+
+    return run(parse(text), tables, engine=engine, planner=planner)
+
+
+def is_workload(text: str) -> bool:
+    """Tell whether weft reads a text by itself."""
+    from weft.parsing import parse
+
+    try:
+        parse(text)
+    except QueryError:
+        return False
+    return True
+
+
+def _refusal(text: str, error: Exception) -> QueryError:
+    """Return the error to raise for a text that Spark does not take."""
+    from weft.parsing import parse
+    from weft.statement.syntax import tokens_of
+
+    words = " ".join(token.text.upper() for token in tokens_of(text) or ())
+    own = any(word in words for word in _OWN_WORDS)
+    if own or any(f"{window}WINDOW (" in words for window in _OWN_WINDOWS):
+        try:
+            parse(text)
+        except QueryError as refusal:
+            return refusal
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return SparkRefusal(
+        f"Spark does not take this statement: {lines[0] if lines else type(error).__name__}",
+        hint="any statement that runs with spark.sql runs here; tables are given by name",
+    )

@@ -1,0 +1,63 @@
+"""EXPLAIN of statements: which blocks are shared, by which plans, and why others are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from weft.query import Workload
+from weft.running import engine_for, family_of, plan_for, tables_for
+
+if TYPE_CHECKING:
+    from weft.plan import Plan
+    from weft.statement.shared import Note
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How statements run: a line for each block, and a shared plan for each set of events."""
+
+    notes: tuple[Note, ...]
+    events: tuple[str, ...]  # the SELECT of the events of each plan
+    plans: tuple[Plan, ...]
+
+    def __str__(self) -> str:
+        lines = [str(note) for note in self.notes] or ["no block groups by a window"]
+        for events, plan in zip(self.events, self.plans, strict=True):
+            lines += ["", "events:", f"  {events}", "", plan.explain()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Show in notebooks: the notes, then each plan as it shows itself."""
+        told = "".join(f"<li>{escape(str(note))}</li>" for note in self.notes)
+        pages = (f"<pre>{escape(plan.explain())}</pre>" for plan in self.plans)
+        return f"<ul>{told}</ul>{''.join(pages)}"
+
+
+def explain(
+    text_or_workload: str | Workload,
+    engine: str | None = None,
+    planner: str = "auto",
+    **tables: Any,
+) -> Plan | Explanation:
+    """Tell how a workload or SQL would run over these tables; nothing is computed.
+
+    A workload, or SQL for an engine in this process, is one plan. SQL for Spark is an
+    `Explanation`: what becomes of each block that groups by a window, and the shared plans.
+    """
+    chosen = engine_for(tables, engine or (None if tables else "spark"))
+    own = tables_for(chosen, tables)
+    if isinstance(text_or_workload, Workload):
+        return plan_for(text_or_workload, own, chosen, planner, None)
+    from weft.statement.door import SparkRefusal, explained, is_workload
+
+    if family_of(chosen) == "spark":
+        try:
+            return Explanation(*explained(text_or_workload, own, planner))
+        except SparkRefusal:
+            if not is_workload(text_or_workload):
+                raise
+    from weft.parsing import parse
+
+    return plan_for(parse(text_or_workload), own, chosen, planner, None)

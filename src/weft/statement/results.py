@@ -1,0 +1,69 @@
+"""Tables of results: what weft computed for a block, as Spark would have grouped it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from weft.statement.relations import Obstacle
+from weft.statement.schema import nullable
+from weft.statement.sharing import PRESENT, WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from weft.statement.sharing import Group, Member
+
+TIMES = (T.TimestampType, T.TimestampNTZType)
+# Types that are equal, ordered and summed alike on every way that Spark and weft compute them.
+_PLAIN = (T.IntegralType, T.DecimalType, T.StringType, T.BooleanType, T.DateType, *TIMES)
+_REAL = (T.FloatType, T.DoubleType)
+# How Spark tells the column of a window, which `window_time` and windows over windows read.
+_MARKS = {"window": "spark.timeWindow", "session_window": "spark.sessionWindow"}
+
+
+def obstacle_of(group: Group, member: Member, events: DataFrame) -> str | None:
+    """Say which type of a key or an argument keeps a block from being shared."""
+    query = group.query(member)
+    types = {field.name: field.dataType for field in events.schema.fields}
+    for _, key in query.keys:
+        if not isinstance(types[key], _PLAIN):
+            return f"a key is of type {types[key].simpleString()}"
+    for _, call in query.aggs:
+        for argument in call.args:
+            if call.function != "count" and not isinstance(types[argument], (*_PLAIN, *_REAL)):
+                return f"{call.function} is over type {types[argument].simpleString()}"
+    return None
+
+
+def table_of(group: Group, member: Member, result: DataFrame, answers: T.StructType) -> DataFrame:
+    """Return the results of a block: keys, the window as Spark has it, aggregates."""
+    window = member.block.window.name
+    _, start, end = WINDOW_COLUMNS
+    columns = [F.col(name) for name in result.columns if name.startswith("weft_k")]
+    # As Spark has it: only a window that overlaps others may be NULL by its type, any bound may.
+    bounds = [nullable(F.col(start)).alias("start"), nullable(F.col(end)).alias("end")]
+    if window in _MARKS:
+        whole = F.struct(*bounds)
+        if member.block.window.overlaps:
+            whole = nullable(whole)
+        columns.append(whole.alias(window, metadata={_MARKS[window]: True}))
+    else:
+        columns.append(bounds[0].alias(window))
+    fields = {field.name: field for field in result.schema.fields}
+    for number in range(len(member.projection.nodes)):
+        own, wanted = fields[f"weft_a{number}"], answers[group.answer(member, number)]
+        if own.dataType != wanted.dataType:
+            raise Obstacle(
+                f"an aggregate would be of type {own.dataType.simpleString()}, not "
+                f"{wanted.dataType.simpleString()}"
+            )
+        column = F.col(own.name)
+        if own.nullable and not wanted.nullable:
+            column = F.coalesce(column, F.lit(0).cast(own.dataType)).alias(own.name)
+        columns.append(column)
+    if group.own_conditions(member):
+        result = result.where(F.col(PRESENT) > 0)
+    return result.select(*columns)

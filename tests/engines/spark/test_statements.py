@@ -1,0 +1,214 @@
+"""Statements of Spark SQL through the front door: what Spark gives, from shared plans."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from pyspark.sql import functions as F
+from typer.testing import CliRunner
+
+import weft
+from engines.spark import statement_tables
+from engines.spark.statement_check import assert_same, views
+from weft.cli.app import app
+from weft.statement import run_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+FILE = Path(__file__).with_name("statements.sql")
+
+
+class Case(NamedTuple):
+    name: str
+    shared: int  # blocks of it that are shared
+    blocks: int
+    ordered: bool
+    sql: str
+
+
+def cases() -> list[Case]:
+    """Read the statements; the line above each names it and counts its shared blocks."""
+    found = []
+    for part in re.split(r"^-- name: ", FILE.read_text(), flags=re.MULTILINE)[1:]:
+        first, _, sql = part.partition("\n")
+        head = re.fullmatch(r"(.*?) \[(\d+) of (\d+)(, ordered)?\]", first)
+        assert head is not None, first
+        found.append(Case(head[1], int(head[2]), int(head[3]), bool(head[4]), sql.strip()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> dict[str, DataFrame]:
+    return statement_tables.made(spark)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_a_statement_gives_what_spark_gives(
+    case: Case, spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    with views(spark, tables):
+        wanted = spark.sql(case.sql.rstrip(";"))
+        wanted.collect()
+    results, notes = run_statements(case.sql, tables)
+    (got,) = results.values()
+    assert_same(got, wanted, ordered=case.ordered)
+    assert (sum(note.shared for note in notes), len(notes)) == (case.shared, case.blocks), notes
+
+
+TWO = """
+SELECT device, window.start AS ws, COUNT(*) AS n, MAX({value}) AS top
+FROM readings GROUP BY device, window(ts, '1 hour')
+UNION ALL
+SELECT device, window.start, COUNT(*), MIN({value}) FROM readings
+GROUP BY device, window(ts, '1 day')
+"""
+
+
+def final_plan(frame: DataFrame, explained: Callable[[DataFrame], str]) -> str:
+    """Return what Spark ran, after exchanges that are equal were run once."""
+    frame.collect()
+    return explained(frame).partition("== Initial Plan ==")[0]
+
+
+def test_blocks_that_share_read_the_events_once(
+    spark: SparkSession, tables: dict[str, DataFrame], explained: Callable[[DataFrame], str]
+) -> None:
+    text = TWO.format(value="temp")
+    with views(spark, tables):
+        assert final_plan(spark.sql(text), explained).count("Scan ExistingRDD") == 2
+    assert final_plan(weft.sql(text, **tables), explained).count("Scan ExistingRDD") == 1
+
+
+def test_a_statement_leaves_no_view_and_hides_none(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    spark.range(3).createOrReplaceTempView("readings")
+    try:
+        before = [table.name for table in spark.catalog.listTables()]
+        rows = weft.sql(TWO.format(value="temp"), readings=tables["readings"])
+        assert rows.count() > 3
+        assert spark.table("readings").count() == 3
+        assert [table.name for table in spark.catalog.listTables()] == before
+        assert weft.sql("SELECT COUNT(*) AS n FROM readings").collect()[0].n == 3
+    finally:
+        spark.catalog.dropTempView("readings")
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_functions_of_the_user_are_shared_if_they_give_the_same_again(
+    spark: SparkSession, tables: dict[str, DataFrame], deterministic: bool
+) -> None:
+    doubled = F.udf(lambda x: None if x is None else x * 2, "double")
+    spark.udf.register("doubled", doubled if deterministic else doubled.asNondeterministic())
+    text = TWO.format(value="doubled(temp)").replace("MIN(doubled(temp))", "MAX(doubled(temp))")
+    if not deterministic:  # Spark takes no such argument of an aggregate itself
+        text = text.replace("MAX(doubled(temp))", "MAX(temp)").replace(
+            "FROM readings", "FROM readings WHERE doubled(temp) > 30"
+        )
+    results, notes = run_statements(text, tables)
+    assert [note.shared for note in notes] == [deterministic] * 2
+    with views(spark, tables):
+        assert_same(next(iter(results.values())), spark.sql(text), ordered=False)
+
+
+def test_several_statements_share_and_are_named(tables: dict[str, DataFrame]) -> None:
+    hour, day = TWO.format(value="temp").split("UNION ALL")
+    text = f"-- name: hours\n{hour};\n{day};"
+    results, notes = run_statements(text, tables)
+    assert list(results) == ["hours", "q2"]
+    assert [note.shared for note in notes] == [True, True]
+    with results:
+        counts = {name: frame.agg(F.sum("n")).collect()[0][0] for name, frame in results.items()}
+    assert counts["hours"] == counts["q2"] == tables["readings"].where("ts IS NOT NULL").count()
+
+
+def test_what_spark_refuses_is_refused_with_its_reason(tables: dict[str, DataFrame]) -> None:
+    with pytest.raises(weft.QueryError, match=r"UNRESOLVED_COLUMN.*`tmep`"):
+        weft.sql("SELECT MAX(tmep) FROM readings GROUP BY site", **tables)
+    with pytest.raises(weft.QueryError, match="unknown planner"):
+        weft.sql("SELECT 1", planner="magic", **tables)
+
+
+def test_the_spellings_of_weft_keep_their_columns(tables: dict[str, DataFrame]) -> None:
+    text = "SELECT device, MAX(temp) AS hi FROM readings TIMESTAMP BY ts GROUP BY device, "
+    rows = weft.sql(text + "Windows(TumblingWindow(hour, 1), TumblingWindow(hour, 2))", **tables)
+    assert rows.columns == ["device", "window", "window_start", "window_end", "hi"]
+
+
+def test_tables_of_other_libraries_come_back_as_they_came(tables: dict[str, DataFrame]) -> None:
+    table = tables["devices"].toArrow()
+    rows = weft.sql("SELECT owner, COUNT(*) AS n FROM d GROUP BY owner", engine="spark", d=table)
+    assert sorted(rows["n"].to_pylist()) == [2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "spark_s"),
+    [
+        (
+            "SELECT window_start, site, COUNT(*) AS n FROM TABLE(HOP(TABLE readings, "
+            "DESCRIPTOR(ts), INTERVAL '30' MINUTES, INTERVAL '1' HOUR)) "
+            "GROUP BY window_start, window_end, site",
+            "SELECT window.start AS window_start, site, COUNT(*) AS n FROM readings "
+            "GROUP BY site, window(ts, '1 hour', '30 minutes')",
+        ),
+        (
+            "SELECT device, window_start, temp FROM TUMBLE(TABLE readings, DESCRIPTOR(ts), "
+            "INTERVAL '1' HOUR) WHERE window_end > TIMESTAMP '2024-03-29 00:00:00'",
+            "SELECT device, date_trunc('HOUR', ts) AS window_start, temp FROM readings "
+            "WHERE ts >= TIMESTAMP '2024-03-29 00:00:00'",
+        ),
+        (
+            "SELECT window_end, COUNT(*) AS n FROM CUMULATE(TABLE readings, DESCRIPTOR(ts), "
+            "INTERVAL '1' HOUR, INTERVAL '2' HOURS) GROUP BY window_start, window_end",
+            "SELECT e AS window_end, COUNT(*) AS n FROM (SELECT window(ts, '2 hours') AS w, ts "
+            "FROM readings) LATERAL VIEW explode(array(w.start + INTERVAL 1 HOUR, w.end)) x AS e "
+            "WHERE ts < e GROUP BY w, e",
+        ),
+        (
+            "SELECT time_bucket(INTERVAL '1 hour', ts) AS b, COUNT(*) AS n FROM readings "
+            "GROUP BY b",
+            "SELECT date_trunc('HOUR', ts) AS b, COUNT(*) AS n FROM readings GROUP BY b",
+        ),
+    ],
+)
+def test_windows_of_other_engines_are_read(
+    spark: SparkSession, tables: dict[str, DataFrame], foreign: str, spark_s: str
+) -> None:
+    rows = weft.sql(foreign, **tables)
+    with views(spark, tables):
+        wanted = spark.sql(spark_s)
+        wanted.collect()
+    assert rows.columns == wanted.columns
+    assert sorted(map(repr, rows.collect())) == sorted(map(repr, wanted.collect()))
+
+
+def test_explain_says_what_is_shared_and_why_the_rest_is_not(tables: dict[str, DataFrame]) -> None:
+    text = TWO.format(value="temp") + "UNION ALL SELECT site, NULL, COUNT(*), NULL FROM readings "
+    told = str(weft.explain(text + "GROUP BY site, window(ts, '1 hour')", **tables))
+    assert told.startswith(
+        "block 1 is shared\nblock 2 is shared\nblock 3 runs as Spark runs it: no "
+    )
+    assert "events:\n  SELECT ts AS weft_time" in told
+    assert "TUMBLE 1h" in told
+
+
+def test_statements_run_from_the_command_line(tables: dict[str, DataFrame], tmp_path: Path) -> None:
+    place, out = tmp_path / "readings.parquet", tmp_path / "out.csv"
+    tables["readings"].select("ts", "device", "temp").write.parquet(str(place))
+    file = tmp_path / "two.sql"
+    file.write_text(TWO.format(value="temp") + "ORDER BY ws, n DESC, device")
+    words = ["sql", str(file), "-t", f"readings={place}", "-n", "2", "-o", str(out), "--notes"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.stderr
+    assert "block 1 is shared" in done.stdout
+    assert out.read_text().startswith('"device","ws","n","top"')
+    refused = CliRunner().invoke(app, ["sql", "-e", "SELECT x FROM readings", "-t", words[3]])
+    assert refused.exit_code == 2
+    assert "UNRESOLVED_COLUMN" in refused.stderr
