@@ -27,7 +27,6 @@ from weft.engines.local.joins.continuous.state import (
     STOP_ROW,
     TOTAL,
     VALUE,
-    Doubles,
     Int64s,
     State,
 )
@@ -39,239 +38,110 @@ FOUND, SUM_OF_GROUPS, CHOSEN, WEIGHT = range(4)
 
 
 @merged
-def probe(
-    slot: int,
-    sign: int,
-    tuples: Int64s,
-    tuple_whole: Int64s,
-    tuple_real: Doubles,
-    pairs: Int64s,
-    rows: Int64s,
-    row_whole: Int64s,
-    row_real: Doubles,
-    windows: Int64s,
-    values: Int64s,
-    sizes: Int64s,
-    result_whole: Int64s,
-    result_real: Doubles,
-    rules: Int64s,
-    whole_side: Int64s,
-    real_side: Int64s,
-    nested_loop: int,
-    counters: Int64s,
-) -> None:
+def probe(state: State, slot: int, sign: int) -> None:
     """Apply a tuple and every row of the only other input that matches it to the result."""
+    tuples, pairs, values, counters = state.tuples, state.pairs, state.values, state.counters
     side, pair = tuples[slot, SIDE], tuples[slot, PAIR]
     other, value, base = 1 - side, pairs[pair, VALUE], pairs[pair, GROUP]
-    if rules[other, EARLY] == 1:
+    nested_loop = state.nested_loop[0]
+    if state.rules[other, EARLY] == 1:
         region = region_of(value, nested_loop)
         start, stop = values[other, region, FIRST_ROW], values[other, region, STOP_ROW]
         counters[PROBES] += stop - start + 1
-        if not nested_loop:
+        if nested_loop:
+            counters[MATCHES] += _apply_equal_rows(state, slot, sign, base, start, stop)
+        else:
             counters[MATCHES] += stop - start
-            _apply_rows(
-                slot,
-                sign,
-                base,
-                start,
-                stop,
-                tuple_whole,
-                tuple_real,
-                rows,
-                row_whole,
-                row_real,
-                sizes,
-                result_whole,
-                result_real,
-                side,
-                whole_side,
-                real_side,
-            )
-            return
-        counters[MATCHES] += _apply_equal_rows(
-            slot,
-            sign,
-            base,
-            start,
-            stop,
-            tuple_whole,
-            tuple_real,
-            rows,
-            row_whole,
-            row_real,
-            sizes,
-            result_whole,
-            result_real,
-            side,
-            whole_side,
-            real_side,
-            value,
-        )
+            _apply_rows(state, slot, sign, base, start, stop)
         return
     matches = 0
     probes = 1
     link = NEXT_OF_SIDE if nested_loop else NEXT_OF_VALUE
-    row = windows[other, FIRST] if nested_loop else values[other, value, FIRST_TUPLE]
+    row = state.windows[other, FIRST] if nested_loop else values[other, value, FIRST_TUPLE]
     while row != NOTHING:
         probes += 1
         own = tuples[row, PAIR]
         if not nested_loop or pairs[own, VALUE] == value:
             matches += 1
-            group = base + pairs[own, GROUP]
-            sizes[group] += sign
-            for column in range(whole_side.size):
-                at = slot if whole_side[column] == side else row
-                result_whole[group, column] += sign * tuple_whole[at, column]
-            for column in range(real_side.size):
-                added = sign * tuple_real[slot if real_side[column] == side else row, column]
-                add_real(result_real, group, column, added, abs(added))
-            if sign < 0 and sizes[group] == 0:
-                clear_real(result_real, group)
+            _apply_tuple(state, slot, sign, base + pairs[own, GROUP], row)
         row = tuples[row, link]
     counters[PROBES] += probes
     counters[MATCHES] += matches
 
 
 @merged
-def _apply_rows(
-    slot: int,
-    sign: int,
-    base: int,
-    start: int,
-    stop: int,
-    tuple_whole: Int64s,
-    tuple_real: Doubles,
-    rows: Int64s,
-    row_whole: Int64s,
-    row_real: Doubles,
-    sizes: Int64s,
-    result_whole: Int64s,
-    result_real: Doubles,
-    side: int,
-    whole_side: Int64s,
-    real_side: Int64s,
-) -> None:
+def _apply_tuple(state: State, slot: int, sign: int, group: int, other: int) -> None:
+    """Apply a tuple with one of another input's window."""
+    side = state.tuples[slot, SIDE]
+    state.sizes[group] += sign
+    for column in range(state.whole_side.size):
+        at = slot if state.whole_side[column] == side else other
+        state.result_whole[group, column] += sign * state.tuple_whole[at, column]
+    for column in range(state.real_side.size):
+        at = slot if state.real_side[column] == side else other
+        added = sign * state.tuple_real[at, column]
+        add_real(state.result_real, group, column, added, abs(added))
+    if sign < 0 and state.sizes[group] == 0:
+        clear_real(state.result_real, group)
+
+
+@merged
+def _apply_rows(state: State, slot: int, sign: int, base: int, start: int, stop: int) -> None:
     """Apply a tuple with matching rows of an aggregation set, column by column.
 
     Most of the time of an early plan goes here. Numbers without a sign spare every access the
     question whether it counts from the end.
     """
+    rows, sizes, result_whole = state.rows, state.sizes, state.result_whole
+    side = state.tuples[slot, SIDE]
     begin, end, first = np.uint64(start), np.uint64(stop), np.uint64(base)
     for row in range(begin, end):
         sizes[first + np.uint64(rows[row, GROUP])] += sign * rows[row, SIZE]
-    for column in range(np.uint64(whole_side.size)):
-        if whole_side[column] == side:
-            whole = sign * tuple_whole[slot, column]
+    for column in range(np.uint64(state.whole_side.size)):
+        if state.whole_side[column] == side:
+            whole = sign * state.tuple_whole[slot, column]
             for row in range(begin, end):
                 group = first + np.uint64(rows[row, GROUP])
                 result_whole[group, column] += whole * rows[row, SIZE]
         else:
             for row in range(begin, end):
                 group = first + np.uint64(rows[row, GROUP])
-                result_whole[group, column] += sign * row_whole[row, column]
-    if real_side.size:
-        _apply_reals(
-            slot,
-            sign,
-            base,
-            start,
-            stop,
-            tuple_real,
-            rows,
-            row_real,
-            sizes,
-            result_real,
-            side,
-            real_side,
-        )
+                result_whole[group, column] += sign * state.row_whole[row, column]
+    if state.real_side.size:
+        _apply_reals(state, slot, sign, base, start, stop)
 
 
 @borrowing
-def _apply_equal_rows(
-    slot: int,
-    sign: int,
-    base: int,
-    start: int,
-    stop: int,
-    tuple_whole: Int64s,
-    tuple_real: Doubles,
-    rows: Int64s,
-    row_whole: Int64s,
-    row_real: Doubles,
-    sizes: Int64s,
-    result_whole: Int64s,
-    result_real: Doubles,
-    side: int,
-    whole_side: Int64s,
-    real_side: Int64s,
-    value: int,
-) -> int:
-    """Look for rows of a join value among all of a set, and apply a tuple with them, one by one.
-
-    Return how many there are.
-    """
-    begin, end, first, found = np.uint64(start), np.uint64(stop), np.uint64(base), 0
-    for row in range(begin, end):
-        if rows[row, VALUE] != value:
-            continue
-        found += 1
-        group, weight = first + np.uint64(rows[row, GROUP]), sign * rows[row, SIZE]
-        sizes[group] += weight
-        for column in range(np.uint64(whole_side.size)):
-            if whole_side[column] == side:
-                result_whole[group, column] += weight * tuple_whole[slot, column]
-            else:
-                result_whole[group, column] += sign * row_whole[row, column]
-        if real_side.size:
-            _apply_reals(
-                slot,
-                sign,
-                base,
-                row,
-                row + 1,
-                tuple_real,
-                rows,
-                row_real,
-                sizes,
-                result_real,
-                side,
-                real_side,
-            )
+def _apply_equal_rows(state: State, slot: int, sign: int, base: int, start: int, stop: int) -> int:
+    """Apply a tuple with those of some rows that have its join value; return how many have."""
+    value, found = state.pairs[state.tuples[slot, PAIR], VALUE], 0
+    for row in range(np.uint64(start), np.uint64(stop)):
+        if state.rows[row, VALUE] == value:
+            found += 1
+            _apply_rows(state, slot, sign, base, int(row), int(row) + 1)
     return found
 
 
-@borrowing
-def _apply_reals(
-    slot: int,
-    sign: int,
-    base: int,
-    start: int,
-    stop: int,
-    tuple_real: Doubles,
-    rows: Int64s,
-    row_real: Doubles,
-    sizes: Int64s,
-    result_real: Doubles,
-    side: int,
-    real_side: Int64s,
-) -> None:
+@merged
+def _apply_reals(state: State, slot: int, sign: int, base: int, start: int, stop: int) -> None:
     """Add what a tuple and matching rows have of real sums; groups are empty by now or not."""
-    for column in range(real_side.size):
+    rows, row_real = state.rows, state.row_real
+    for column in range(state.real_side.size):
         for row in range(start, stop):
-            if real_side[column] == side:
-                added = sign * rows[row, SIZE] * tuple_real[slot, column]
+            if state.real_side[column] == state.tuples[slot, SIDE]:
+                added = sign * rows[row, SIZE] * state.tuple_real[slot, column]
                 off = abs(added)
             else:
                 added = sign * (row_real[row, column, TOTAL] + row_real[row, column, LOST])
                 off = row_real[row, column, ERROR]
             place = base + rows[row, GROUP]
-            add_real(result_real, place, column, added, off)
-            if sizes[place] == 0:
-                clear_real(result_real, place)
+            add_real(state.result_real, place, column, added, off)
+            if state.sizes[place] == 0:
+                clear_real(state.result_real, place)
 
 
 @borrowing
-def probe_all(slot: int, sign: int, state: State, room: Int64s) -> None:
+def probe_all(state: State, slot: int, sign: int, room: Int64s) -> None:
     """Apply a tuple and every combination of matching rows of the other inputs to the result.
 
     A depth-first walk in the probe order. `room` has a row per input: the row found at each step,

@@ -22,18 +22,20 @@ from weft.engines.local.joins.continuous.state import (
     STOP_ROW,
     TOTAL,
     TUPLES,
+    UPDATES,
     VALUE,
     Doubles,
-    Int64s,
+    State,
 )
 from weft.kernels.compiled import borrowing, merged
 
 
 @merged
-def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
+def arrive(state: State, slot: int) -> None:
     """Add a tuple to its window."""
+    tuples, windows, values = state.tuples, state.windows, state.values
     side = tuples[slot, SIDE]
-    value = pairs[tuples[slot, PAIR], VALUE]
+    value = state.pairs[tuples[slot, PAIR], VALUE]
     tuples[slot, NEXT_OF_SIDE] = NOTHING
     tuples[slot, NEXT_OF_VALUE] = NOTHING
     if windows[side, FIRST] == NOTHING:
@@ -50,47 +52,44 @@ def arrive(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: In
 
 
 @merged
-def leave(slot: int, tuples: Int64s, pairs: Int64s, windows: Int64s, values: Int64s) -> None:
+def leave(state: State, slot: int) -> None:
     """Remove the oldest tuple of an input from its window; it is the oldest of its value too."""
-    side = tuples[slot, SIDE]
-    windows[side, FIRST] = tuples[slot, NEXT_OF_SIDE]
-    windows[side, TUPLES] -= 1
-    values[side, pairs[tuples[slot, PAIR], VALUE], FIRST_TUPLE] = tuples[slot, NEXT_OF_VALUE]
+    tuples, side = state.tuples, state.tuples[slot, SIDE]
+    value = state.pairs[tuples[slot, PAIR], VALUE]
+    state.windows[side, FIRST] = tuples[slot, NEXT_OF_SIDE]
+    state.windows[side, TUPLES] -= 1
+    state.values[side, value, FIRST_TUPLE] = tuples[slot, NEXT_OF_VALUE]
 
 
 @merged
-def update_sums(
-    slot: int,
-    sign: int,
-    tuples: Int64s,
-    tuple_whole: Int64s,
-    tuple_real: Doubles,
-    pairs: Int64s,
-    rows: Int64s,
-    row_whole: Int64s,
-    row_real: Doubles,
-    values: Int64s,
-    nested_loop: int,
-) -> None:
+def update(state: State, slot: int, sign: int) -> None:
+    """Apply a tuple to what is kept of its input: its aggregation set, and its extremes."""
+    _update_sums(state, slot, sign)
+    state.counters[UPDATES] += 1
+    if state.order_side.size:
+        _update_extremes(state, slot, sign)
+
+
+@merged
+def _update_sums(state: State, slot: int, sign: int) -> None:
     """Apply a tuple to the aggregation set of its input, which has rows for pairs with tuples."""
-    pair = tuples[slot, PAIR]
+    side, pair = state.tuples[slot, SIDE], state.tuples[slot, PAIR]
+    pairs, rows, values = state.pairs, state.rows, state.values
     row = pairs[pair, ROW]
-    region = region_of(pairs[pair, VALUE], nested_loop)
+    region = region_of(pairs[pair, VALUE], state.nested_loop[0])
     if row == NOTHING:
-        row = values[tuples[slot, SIDE], region, STOP_ROW]
-        values[tuples[slot, SIDE], region, STOP_ROW] += 1
-        _begin(row, pair, pairs, rows, row_whole, row_real)
+        row = values[side, region, STOP_ROW]
+        values[side, region, STOP_ROW] += 1
+        _begin(state, row, pair)
     rows[row, SIZE] += sign
-    for column in range(tuple_whole.shape[1]):
-        row_whole[row, column] += sign * tuple_whole[slot, column]
-    for column in range(tuple_real.shape[1]):
-        added = sign * tuple_real[slot, column]
-        add_real(row_real, row, column, added, abs(added))
+    for column in range(state.tuple_whole.shape[1]):
+        state.row_whole[row, column] += sign * state.tuple_whole[slot, column]
+    for column in range(state.tuple_real.shape[1]):
+        added = sign * state.tuple_real[slot, column]
+        add_real(state.row_real, row, column, added, abs(added))
     if rows[row, SIZE] == 0:
-        values[tuples[slot, SIDE], region, STOP_ROW] -= 1
-        _close_gap(
-            row, values[tuples[slot, SIDE], region, STOP_ROW], rows, row_whole, row_real, pairs
-        )
+        values[side, region, STOP_ROW] -= 1
+        _close_gap(state, row, values[side, region, STOP_ROW])
         pairs[pair, ROW] = NOTHING
 
 
@@ -101,25 +100,23 @@ def region_of(value: int, nested_loop: int) -> int:
 
 
 @merged
-def _begin(
-    row: int, pair: int, pairs: Int64s, rows: Int64s, row_whole: Int64s, row_real: Doubles
-) -> None:
+def _begin(state: State, row: int, pair: int) -> None:
     """Make a row for a pair that has had no tuples."""
+    pairs, rows = state.pairs, state.rows
     pairs[pair, ROW] = row
     rows[row, VALUE] = pairs[pair, VALUE]
     rows[row, GROUP] = pairs[pair, GROUP]
     rows[row, OWNER] = pair
     rows[row, SIZE] = 0
-    for column in range(row_whole.shape[1]):
-        row_whole[row, column] = 0
-    clear_real(row_real, row)
+    for column in range(state.row_whole.shape[1]):
+        state.row_whole[row, column] = 0
+    clear_real(state.row_real, row)
 
 
 @merged
-def _close_gap(
-    row: int, last: int, rows: Int64s, row_whole: Int64s, row_real: Doubles, pairs: Int64s
-) -> None:
+def _close_gap(state: State, row: int, last: int) -> None:
     """Let the last row of a region take the place of one that has no tuples any more."""
+    rows, row_whole, row_real = state.rows, state.row_whole, state.row_real
     for column in range(rows.shape[1]):
         rows[row, column] = rows[last, column]
     for column in range(row_whole.shape[1]):
@@ -127,7 +124,7 @@ def _close_gap(
     for column in range(row_real.shape[1]):
         for part in range(row_real.shape[2]):
             row_real[row, column, part] = row_real[last, column, part]
-    pairs[rows[row, OWNER], ROW] = row
+    state.pairs[rows[row, OWNER], ROW] = row
 
 
 @borrowing
@@ -150,24 +147,16 @@ def clear_real(sums: Doubles, row: int) -> None:
 
 
 @borrowing
-def update_extremes(
-    slot: int,
-    sign: int,
-    tuples: Int64s,
-    tuple_order: Int64s,
-    tuple_queue: Int64s,
-    pair_queue: Int64s,
-    order_side: Int64s,
-    greatest: Int64s,
-) -> None:
+def _update_extremes(state: State, slot: int, sign: int) -> None:
     """Keep the queues of tuples that are, or may become, the extreme of a pair.
 
     Tuples expire in the order of arrival, so one that is no better than a later one never counts.
     """
-    pair = tuples[slot, PAIR]
-    for column in range(order_side.size):
+    tuple_order, tuple_queue, pair_queue = state.tuple_order, state.tuple_queue, state.pair_queue
+    side, pair = state.tuples[slot, SIDE], state.tuples[slot, PAIR]
+    for column in range(state.order_side.size):
         number = tuple_order[slot, column]
-        if order_side[column] != tuples[slot, SIDE] or number == NOT_A_VALUE:
+        if state.order_side[column] != side or number == NOT_A_VALUE:
             continue
         if sign < 0:
             if pair_queue[pair, column, 0] == slot:
@@ -181,7 +170,7 @@ def update_extremes(
         last = pair_queue[pair, column, 1]
         while last != NOTHING:
             held = tuple_order[last, column]
-            if (held > number) if greatest[column] else (held < number):
+            if (held > number) if state.greatest[column] else (held < number):
                 break
             last = tuple_queue[last, column, 1]
         tuple_queue[slot, column, 0] = NOTHING
