@@ -155,15 +155,8 @@ def _workloads(watermark: str | None = None) -> Iterator[tuple[str, str, Workloa
                 aggs=aggs,
                 watermark=watermark,
             )
-            for planner in (
-                ("independent", "slice")
-                if shape != "eight"
-                else (
-                    "independent",
-                    "factor",
-                    "slice",
-                )
-            ):
+            factor = ("factor",) if shape == "eight" else ()
+            for planner in ("independent", *factor, "slice"):
                 yield f"{shape} {width} {planner}", planner, Workload([query])
 
 

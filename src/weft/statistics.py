@@ -86,6 +86,13 @@ def _only_timestamp(candidates: list[str]) -> str:
     return candidates[0]
 
 
+def _timeless() -> DataError:
+    return DataError(
+        "statistics cannot be measured from a table without times",
+        hint="declare them: weft.Statistics(rate=..., keys=...)",
+    )
+
+
 def _rate(events: int, first_us: int, last_us: int) -> float:
     if events < 2 or last_us <= first_us:
         raise DataError(
@@ -113,10 +120,7 @@ def _measure_arrow(table: Any, time: str | None, keys: tuple[str, ...]) -> Stati
     timed = table.filter(pc.is_valid(column))
     times = pc.drop_null(column).cast(pa.int64()).to_numpy()
     if not len(times):
-        raise DataError(
-            "statistics cannot be measured from a table without times",
-            hint="declare them: weft.Statistics(rate=..., keys=...)",
-        )
+        raise _timeless()
     distinct, largest = 1, len(times)
     if keys:
         counts = timed.group_by(list(keys)).aggregate([([], "count_all")])["count_all"]
@@ -146,15 +150,10 @@ def _measure_spark(frame: Any, time: str | None, keys: tuple[str, ...]) -> Stati
     groups = timed.groupBy(*keys).agg(
         F.count(F.lit(1)).alias("n"), F.min("__us").alias("lo"), F.max("__us").alias("hi")
     )
-    row = groups.agg(F.count(F.lit(1)), F.sum("n"), F.max("n"), F.min("lo"), F.max("hi")).collect()[
-        0
-    ]
-    distinct, events, largest, first, last = row
+    totals = groups.agg(F.count(F.lit(1)), F.sum("n"), F.max("n"), F.min("lo"), F.max("hi"))
+    ((distinct, events, largest, first, last),) = totals.collect()
     if not events:
-        raise DataError(
-            "statistics cannot be measured from a table without times",
-            hint="declare them: weft.Statistics(rate=..., keys=...)",
-        )
+        raise _timeless()
     return Statistics(
         rate=_rate(events, first, last),
         keys=distinct,

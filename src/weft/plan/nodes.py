@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from weft.errors import InternalError
 from weft.query import WINDOW_COLUMNS, Keys
+from weft.window import CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from weft.aggregates import AggregateCall, Partial
-    from weft.window import Edges, LandmarkWindow, PeriodicWindow, Window
+    from weft.window import Edges, LandmarkWindow, Window
 
 # Ways to read an input that need no store, beside the techniques of `weft.techniques`.
 FOLD = "fold"  # events into their instances, or all partials of an instance
@@ -213,6 +214,30 @@ def scan_below(node: Node) -> Scan:
     while not isinstance(node, Scan):
         node = node.inputs[0]
     return node
+
+
+def periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:
+    """Return the periodic windows that a window is made of; none for the other kinds."""
+    if isinstance(window, CumulatingWindow):
+        return window.parts()
+    return (window,) if isinstance(window, PeriodicWindow) else ()
+
+
+def ends_read_open(node: Slice, nodes: Iterable[Node]) -> tuple[PeriodicWindow, ...]:
+    """Return the windows of a plan that end inside a begins-only slice; none of other slices.
+
+    A stream could read such a slice while it is open. In batch nothing is, so they cut it as well.
+    """
+    if node.edges.slicing != "begins":
+        return ()
+    below: set[Node] = {node}
+    found: dict[PeriodicWindow, None] = {}
+    for other in nodes:
+        if isinstance(other, Slice) and other.input in below:
+            below.add(other)
+        elif isinstance(other, Roll) and not below.isdisjoint(other.inputs):
+            found.update(dict.fromkeys(periodic_parts(other.window)))
+    return tuple(found)
 
 
 def topological(emits: tuple[Emit, ...]) -> tuple[Node, ...]:

@@ -63,7 +63,7 @@ class SourceStream:
             self._check(table.schema)
             latest: dict[str, int] = {}
             for scan, operators in self.scopes.items():
-                timed = read_scan(scan, table, scan.columns)
+                timed = read_scan(scan, table)
                 self.timeless += timed.timeless
                 for operator in operators:
                     operator.process(timed)

@@ -37,7 +37,7 @@ class Host:
 
     def push(self, batch: pa.Table, watermark_us: int | None) -> None:
         for operator in self.operators:
-            timed = read_scan(operator.scan, batch, operator.scan.columns)
+            timed = read_scan(operator.scan, batch)
             operator.process(timed)
             self.take(operator, operator.advance(watermark_us, self.types(operator)))
 

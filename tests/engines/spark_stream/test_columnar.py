@@ -13,10 +13,10 @@ from pyspark.sql.types import Row
 
 import weft
 from weft import agg
+from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
-from weft.engines.spark.streaming.columnar.byte_values import dump_table
-from weft.engines.spark.streaming.columnar.processor import BucketProcessor, rows_closed
+from weft.engines.spark.streaming.columnar.processor import BucketProcessor
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.progress import Progress
 from weft.plan.planned_scope import planned_scopes
@@ -25,7 +25,7 @@ from weft.sessions.replay import closed_rows
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 S = 1_000_000
 
@@ -58,6 +58,12 @@ AGGS = {
     "mid": agg.median("v"),
     "last": agg.last("v"),
 }
+
+
+def rows_closed(output: Iterable[Row], schema: pa.Schema) -> pa.Table:
+    """Put the rows of closed windows together that a processor gave."""
+    blobs = [row["payload"] for row in output if row["payload"] is not None]
+    return pa.concat_tables([schema.empty_table(), *map(read_table, blobs)])
 
 
 def asked(windows: dict[str, Any], aggs: dict[str, Any]) -> weft.Query:
@@ -115,7 +121,7 @@ def processor_over(
 
 
 def payload_of(events: pa.Table) -> Row:
-    return Row(bucket=0, payload=dump_table(events))
+    return Row(bucket=0, payload=table_chunk(events))
 
 
 def batches(keys: int, rows: int) -> Iterator[pa.Table]:

@@ -14,11 +14,11 @@ from pyspark.sql.streaming import TwsTester
 from pyspark.sql.types import Row
 
 import weft
+from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
-from weft.engines.spark.streaming.columnar.byte_values import dump_table
-from weft.engines.spark.streaming.columnar.processor import BucketProcessor, rows_closed
+from weft.engines.spark.streaming.columnar.processor import BucketProcessor
 from weft.plan.planned_scope import planned_scopes
 from weft.sessions.replay import closed_rows
 from weft.testing import assert_same_rows
@@ -41,7 +41,7 @@ from weft.window import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -52,6 +52,12 @@ SECOND_US = 1_000_000
 # Spark's watermark begins in 1970.
 LATER_US = 1_700_000_000 * SECOND_US
 NATIVE = ("count", "sum", "min", "max", "avg", "first", "last", "bool_and", "bit_xor")
+
+
+def rows_closed(output: Iterable[Row], schema: pa.Schema) -> pa.Table:
+    """Put the rows of closed windows together that a processor gave."""
+    blobs = [row["payload"] for row in output if row["payload"] is not None]
+    return pa.concat_tables([schema.empty_table(), *map(read_table, blobs)])
 
 
 def in_time(draw: Callable[[Any], Any], table: pa.Table, delay: int) -> list[pa.Table]:
@@ -95,7 +101,7 @@ def processed(query: weft.Query, plan: weft.Plan, batches: list[pa.Table]) -> pa
     for batch in batches:
         if not batch.num_rows:
             continue
-        closed += tester.test(0, [Row(bucket=0, payload=dump_table(batch))])
+        closed += tester.test(0, [Row(bucket=0, payload=table_chunk(batch))])
         assert query.watermark_us is not None
         watermark_ms = pc.max(batch["ts"]).value // 1000 - query.watermark_us // 1000
         if watermark_ms > reached_ms:

@@ -71,7 +71,7 @@ class BatchRun:
         operators: dict[str, ScopeOperator] = {}
         for scan, operators_of_scan in self.scopes.items():
             table = self.sources[scan.source]
-            timed = read_scan(scan, table, scan.columns)
+            timed = read_scan(scan, table)
             if self.measured:
                 self._note_span(scan.source, timed)
             for operator in operators_of_scan:

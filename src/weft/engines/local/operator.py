@@ -303,9 +303,7 @@ def members_of(emits: Sequence[Emit]) -> list[tuple[Rolls, Member]]:
     for emit in emits:
         rolls = tuple(roll for roll in emit.inputs if isinstance(roll, Roll))
         if rolls and rolls not in found and not is_timed(rolls[0].window):
-            window, partials = (
-                rolls[0].window,
-                tuple(dict.fromkeys(p for r in rolls for p in r.partials)),
-            )
+            window = rolls[0].window
+            partials = tuple(dict.fromkeys(p for r in rolls for p in r.partials))
             found[rolls] = Member(name_of_window(window, partials), window, partials)
     return list(found.items())

@@ -16,14 +16,9 @@ from weft.engines.reference.joins import interpret_join
 from weft.engines.reference.oracle import ResultRow, fold, ordered
 from weft.errors import InternalError
 from weft.plan import STAIR, Emit, Join, Node, Plan, Roll, Scan, Slice
-from weft.plan.nodes import scan_below
-from weft.window import (
-    CalendarWindow,
-    CumulatingWindow,
-    Edges,
-    PeriodicWindow,
-    Window,
-)
+from weft.plan.joins import end_class
+from weft.plan.nodes import ends_read_open, scan_below
+from weft.window import CalendarWindow, Edges, PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -93,7 +88,7 @@ class Interpreter:
 
     def _slice(self, node: Slice) -> Flow:
         events = self._events_under(node)
-        ends = self._ends_read_open(node)
+        ends = ends_read_open(node, self.plan.nodes)
         flow: Flow = {}
         for key, own in events.items():
             cuts = _positions_cut(node.edges, own)
@@ -105,19 +100,6 @@ class Interpreter:
                 parts = self.outputs[node.input][key]
             flow[key] = _merge_into_slices(node, ends, cuts, parts)
         return flow
-
-    def _ends_read_open(self, node: Slice) -> tuple[PeriodicWindow, ...]:
-        """Windows that end inside a slice: in batch nothing is open, so they cut as well."""
-        if node.edges.slicing != "begins":
-            return ()
-        below = {node}
-        found: dict[PeriodicWindow, None] = {}
-        for other in self.plan.nodes:
-            if isinstance(other, Slice) and other.input in below:
-                below.add(other)
-            elif isinstance(other, Roll) and not below.isdisjoint(other.inputs):
-                found.update((w, None) for w in _periodic_parts(other.window))
-        return tuple(found)
 
     def _roll(self, node: Roll) -> Flow:
         if isinstance(node.feeder, Scan):
@@ -166,7 +148,7 @@ class Interpreter:
                     if (row.start_us - start) % distance == 0 and row.end_us <= end:
                         found.setdefault((start, end), []).append(row)
             flow[key] = [
-                _combined(node.partials, start, end, parts) for (start, end), parts in found.items()
+                _combined(node.partials, *bounds, parts) for bounds, parts in found.items()
             ]
         return flow
 
@@ -187,7 +169,7 @@ class Interpreter:
                 if (start - node.window.offset_us) % node.window.slide_us == 0:
                     found.setdefault((start, row.end_us), []).append(row)
             flow[key] = [
-                _combined(node.partials, start, end, parts) for (start, end), parts in found.items()
+                _combined(node.partials, *bounds, parts) for bounds, parts in found.items()
             ]
         return flow
 
@@ -248,10 +230,9 @@ def slice_bounds(
     >>> slice_bounds(Edges(((0, 4), (0, 6))), 5)
     (4, 6)
     """
-    ends = [((w.offset_us + w.range_us) % w.slide_us, w.slide_us) for w in open_ends]
     starts_ends = [
         (time_us - (time_us - residue) % modulus, modulus)
-        for residue, modulus in (*edges.classes, *ends)
+        for residue, modulus in (*edges.classes, *map(end_class, open_ends))
     ]
     bounds = [(start, start + modulus) for start, modulus in starts_ends]
     bounds += [
@@ -270,9 +251,3 @@ def _positions_cut(edges: Edges, events: list[Event]) -> set[int]:
             for instance in instances_of(window, events):
                 cuts |= {instance.first, instance.stop}
     return cuts
-
-
-def _periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:
-    if isinstance(window, CumulatingWindow):
-        return window.parts()
-    return (window,) if isinstance(window, PeriodicWindow) else ()

@@ -60,8 +60,8 @@ class InputCodes:
 def read_input(side: JoinSide, table: pa.Table) -> Timed:
     """Read the rows of an input that pass its filter and, if it is a stream, have a time."""
     if side.window is not None:
-        return read_scan(side.scan, table, side.scan.columns)
-    frame = read_rows(side.scan, table, side.scan.columns)
+        return read_scan(side.scan, table)
+    frame = read_rows(side.scan, table)
     return Timed(frame, np.zeros(frame.rows, np.int64), 0)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from weft.aggregates.base import repeated as repeated_object
 from weft.engines.local.partials.bags import Bags
 from weft.engines.local.partials.columns import Held, KernelPartials, LimbSums, ObjectPartials
+from weft.engines.local.partials.decimals import carried_limbs
 from weft.engines.local.partials.kinds import LOCAL_KINDS
 from weft.errors import DataError, InternalError
 from weft.kernels.partials import Partials
@@ -62,17 +63,8 @@ def _repeated_limbs(held: LimbSums, times: Int64s) -> LimbSums:
             f"a tuple of this join has {most} partners in one window, too many to sum exactly",
             hint="sum a cast to double, or use shorter windows",
         )
-    wide = _carried(held.split())
-    return _carried(LimbSums(tuple(limb * times for limb in wide.limbs), held.scale))
-
-
-def _carried(sums: LimbSums) -> LimbSums:
-    """Bring all limbs but the highest into 32 bits."""
-    limbs = list(sums.limbs)
-    for at in range(len(limbs) - 1):
-        limbs[at + 1] = limbs[at + 1] + (limbs[at] >> 32)
-        limbs[at] = limbs[at] & 0xFFFFFFFF
-    return LimbSums(tuple(limbs), sums.scale)
+    products = LimbSums(tuple(limb * times for limb in carried_limbs(held.split())))
+    return LimbSums(tuple(carried_limbs(products)), held.scale)
 
 
 def _repeated_numbers(partials: Partials, times: Int64s) -> Partials:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weft.engines.local.output.counting_order import MOST_BUCKETS, Placement, placed
+from weft.engines.local.output.counting_order import Placement, placed
 from weft.engines.local.partials.lower import typed
-from weft.engines.local.values.arrow import buffer, from_buffers, of_numbers
-from weft.kernels.compiled import unlocked
+from weft.engines.local.values.arrow import of_numbers
 from weft.kernels.parallel import over_parts
 
 if TYPE_CHECKING:
@@ -38,19 +35,20 @@ def result_table(
     if not closed:
         return schema.empty_table()
     start_type, end_type = schema.types[keys.width + 1 : keys.width + 3]  # both in microseconds
+    names: Array = pa.array(labels, pa.string())
     values = [[one.values[at] for one in closed] for at in range(len(closed[0].values))]
     placement = _placed(closed, keys)
     if placement is not None:
         codes = placement.written([one.keys for one in closed])
-        texts = _texts(tuple(labels))[0].take(pa.array(placement.places))
         starts = of_numbers(placement.starts_us, start_type)
         ends = of_numbers(placement.ends_us, end_type)
+        texts = names.take(pa.array(placement.places))
         window = [placement.repeated(of_runs) for of_runs in (texts, starts, ends)]
         taken = _values_placed(values, placement)
     else:
         codes, places, starts_us, ends_us, taken = _in_order(closed, values, keys)
         starts, ends = of_numbers(starts_us, start_type), of_numbers(ends_us, end_type)
-        window = [_labelled(tuple(labels), places), starts, ends]
+        window = [names.take(pa.array(places)), starts, ends]
     columns = [*keys.decode(codes), *window, *taken]
     types = schema.types
     arrays = [typed(array, type) for array, type in zip(columns, types, strict=True)]
@@ -98,45 +96,6 @@ def _in_order(
     return codes, places, starts_us, ends_us, taken
 
 
-def _labelled(labels: tuple[str, ...], places: Int64s) -> Array:
-    """Spell out the window of each row; of few rows without Arrow, whose calls take longer."""
-    texts, longest, starts, letters = _texts(labels)
-    if places.size > FEW_ROWS:
-        return texts.take(pa.array(places))
-    ends = np.empty(places.size + 1, np.int32)
-    spelled = np.empty(longest * places.size, np.uint8)
-    size = _spell(places, starts, letters, ends, spelled)
-    buffers = [None, buffer(ends), buffer(spelled[:size])]
-    return from_buffers(pa.string(), places.size, buffers)
-
-
-@lru_cache(maxsize=1 << 8)
-def _texts(labels: tuple[str, ...]) -> tuple[Array, int, Int64s, npt.NDArray[np.uint8]]:
-    """Return labels as an array, and as letters: the most of one, where each begins, and all."""
-    spelled = [label.encode() for label in labels]
-    sizes = [*map(len, spelled)]
-    letters = np.frombuffer(b"".join(spelled), np.uint8)
-    return pa.array(labels, pa.string()), max(sizes), np.cumsum([0, *sizes]), letters
-
-
-@unlocked
-def _spell(
-    places: Int64s,
-    starts: Int64s,
-    letters: npt.NDArray[np.uint8],
-    ends: npt.NDArray[np.int32],
-    out: npt.NDArray[np.uint8],
-) -> int:
-    size = 0
-    ends[0] = 0
-    for i in range(places.size):
-        for at in range(starts[places[i]], starts[places[i] + 1]):
-            out[size] = letters[at]
-            size += 1
-        ends[i + 1] = size
-    return size
-
-
 def _concatenated(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -161,86 +120,8 @@ def _alike(parts: list[Array]) -> list[Array]:
 def result_order(ends_us: Int64s, places: Int64s, starts_us: Int64s, ranks: Int64s) -> Int64s:
     """Order rows by (end, window, start, key), equal ones as they came.
 
-    Sorts by counting, twice: by key, then by instance. Where the instances are so far apart that
-    there is no counting them, by comparison.
-
     >>> a, b = np.array([4, 4, 2]), np.array([0, 0, 0])
     >>> result_order(a, b, a - 2, np.array([1, 0, 1])).tolist()
     [2, 1, 0]
     """
-    order = np.empty(ends_us.size, np.int64)
-    if order.size and not _ordered(ends_us, places, starts_us, ranks, MOST_BUCKETS, order):
-        return np.lexsort((ranks, starts_us, places, ends_us))
-    return order
-
-
-@unlocked
-def _survey(
-    ends_us: Int64s, places: Int64s, starts_us: Int64s, longest: Int64s
-) -> tuple[int, int, int, int]:
-    """Return the first and last end, what all ends are multiples of, and the largest shortfall.
-
-    Writes the longest instance of each window.
-    """
-    first, last = ends_us[0], ends_us[0]
-    for i in range(ends_us.size):
-        first, last = min(first, ends_us[i]), max(last, ends_us[i])
-        longest[places[i]] = max(longest[places[i]], ends_us[i] - starts_us[i])
-    grain, shortest, before = np.int64(0), np.int64(0), first
-    for i in range(ends_us.size):
-        shortest = max(shortest, longest[places[i]] - (ends_us[i] - starts_us[i]))
-        if ends_us[i] != before:  # mostly the same few ends, whose divisor is known
-            before = ends_us[i]
-            grain = np.int64(gcd(before - first, grain))
-    return int(first), int(last), max(int(grain), 1), int(shortest)
-
-
-@unlocked
-def _number(
-    ends_us: Int64s,
-    places: Int64s,
-    starts_us: Int64s,
-    longest: Int64s,
-    first: int,
-    grain: int,
-    lengths: int,
-    buckets: Int64s,
-) -> None:
-    """Number instances in their order."""
-    for i in range(ends_us.size):
-        shorter = longest[places[i]] - (ends_us[i] - starts_us[i])
-        ordinal = (ends_us[i] - first) // grain * longest.size + places[i]
-        buckets[i] = ordinal * lengths + shorter
-
-
-@unlocked
-def _distribute(numbers: Int64s, rows: Int64s, counts: Int64s, out: Int64s) -> None:
-    """Sort rows by their numbers, those of one number staying in order."""
-    for i in range(numbers.size):
-        counts[numbers[i] + 1] += 1
-    for i in range(1, counts.size):
-        counts[i] += counts[i - 1]
-    for i in range(rows.size):
-        number = numbers[rows[i]]
-        out[counts[number]] = rows[i]
-        counts[number] += 1
-
-
-def _ordered(
-    ends_us: Int64s, places: Int64s, starts_us: Int64s, ranks: Int64s, most: int, order: Int64s
-) -> bool:
-    """Write the order, or tell that it would take more than `most` buckets a row."""
-    # Of equal ends the longer instance starts first. A periodic window has but one length, which
-    # is left out: only what an instance is shorter than the longest of its window counts.
-    longest = np.zeros(places.max() + 1, np.int64)
-    first, last, grain, shortest = _survey(ends_us, places, starts_us, longest)
-    # Divided by one count after the other: their product may take more than 64 bits.
-    instants = (last - first) // grain + 1
-    if not 0 < instants <= most * order.size // longest.size // (shortest + 1):
-        return False
-    count = instants * longest.size * (shortest + 1)
-    rows, by_key, buckets = np.arange(order.size), np.empty_like(order), np.empty_like(order)
-    _distribute(ranks, rows, np.zeros(ranks.max() + 2, np.int64), by_key)
-    _number(ends_us, places, starts_us, longest, first, grain, shortest + 1, buckets)
-    _distribute(buckets, by_key, np.zeros(count + 1, np.int64), order)
-    return True
+    return np.lexsort((ranks, starts_us, places, ends_us))

@@ -35,17 +35,6 @@ class EventRows:
     sizes: Int64s | None = None  # how many events; None for one each
     alive: dict[str, Bools] = field(default_factory=dict)  # whose open instances have them
 
-    @classmethod
-    def of_events(
-        cls,
-        keys: npt.NDArray[np.integer],
-        times_us: Int64s,
-        partials: dict[Partial, Held],
-        marks: dict[str, Array],
-    ) -> EventRows:
-        """Take events one by one."""
-        return cls(keys, times_us, partials, marks, times_us)
-
     def __len__(self) -> int:
         return self.keys.size
 

@@ -102,7 +102,7 @@ class Delimited:
         marks: dict[str, Array] = {}
         for one in self.members.values():
             marks |= one.discretizer.marks(timed)
-        return EventRows.of_events(events.keys, timed.times_us, partials, marks)
+        return EventRows(events.keys, timed.times_us, partials, marks, timed.times_us)
 
     def advance(self, watermark_us: int | None) -> dict[Rolls, Flow]:
         """Return the instances that closed; None as watermark closes all."""

@@ -84,14 +84,11 @@ class Events:
         )
 
 
-def read_scan(scan: Scan, table: pa.Table, columns: tuple[str, ...]) -> Timed:
-    """Filter the events of a batch, drop and count those without a time.
-
-    `columns` are those that the plan reads, in any role; with whole events, all are kept.
-    """
+def read_scan(scan: Scan, table: pa.Table) -> Timed:
+    """Filter the events of a batch, drop and count those without a time."""
     if scan.time is None:
         raise InternalError(f"the time column of {scan.source!r} was not looked up")
-    frame = read_rows(scan, table, (*columns, scan.time))
+    frame = read_rows(scan, table)
     times, valid = read_times(frame.columns[scan.time], scan.time)
     if valid is None:
         return Timed(frame, times, 0)
@@ -99,11 +96,12 @@ def read_scan(scan: Scan, table: pa.Table, columns: tuple[str, ...]) -> Timed:
     return Timed(frame.filter(pa.array(valid)), times[valid], timeless)
 
 
-def read_rows(scan: Scan, table: pa.Table, columns: tuple[str, ...]) -> Frame:
-    """Read the columns of a batch, and keep the rows that pass the scan's filter."""
+def read_rows(scan: Scan, table: pa.Table) -> Frame:
+    """Read what a plan asks of a batch, and keep the rows that pass the scan's filter."""
+    timed = () if scan.time is None else (scan.time,)
     filtered = () if scan.where is None else columns_of(scan.where)
-    names = table.column_names if scan.whole_events else dict.fromkeys((*columns, *filtered))
-    frame = Frame.of(table, names)
+    read = dict.fromkeys((*scan.columns, *timed, *filtered))
+    frame = Frame.of(table, table.column_names if scan.whole_events else read)
     if scan.where is not None:
         keep = pc.fill_null(_condition(scan.where, frame), False)
         if not pc.all(keep).as_py():

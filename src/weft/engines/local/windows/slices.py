@@ -16,14 +16,16 @@ import numpy.typing as npt
 from weft.engines.local.values.calendar import CalendarTable
 from weft.kernels.grouping.edges import common_grain
 from weft.kernels.grouping.slices import EdgeHorizon, Slices, slices_of_classes
-from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
+from weft.plan.joins import end_class
+from weft.plan.nodes import periodic_parts
+from weft.window import CalendarWindow, Edges
 from weft.window.edges import primitive_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from weft.kernels.partials import Int64s
-    from weft.window import EdgeClass
+    from weft.window import EdgeClass, Window
 
 
 MOST_FINER = 2  # so many times the slices the plan asks for, rather than slices of many widths
@@ -61,11 +63,7 @@ def edges_as_cut(edges: Edges, readers: Iterable[Window] = ()) -> Edges:
     """
     classes: list[EdgeClass] = list(edges.classes)
     if edges.slicing == "begins":
-        classes += [
-            ((part.offset_us + part.range_us) % part.slide_us, part.slide_us)
-            for reader in readers
-            for part in periodic_parts(reader)
-        ]
+        classes += [end_class(part) for reader in readers for part in periodic_parts(reader)]
     if classes and not any(isinstance(w, CalendarWindow) for w in edges.windows):
         classes = _even_or_not(classes)
     return Edges(tuple(classes), edges.windows)
@@ -86,10 +84,3 @@ def _even_or_not(classes: list[EdgeClass]) -> list[EdgeClass]:
     grain = common_grain(chosen)
     edges_per_grain = sum(grain / modulus for _, modulus in chosen)
     return [(chosen[0][0] % grain, grain)] if edges_per_grain * MOST_FINER >= 1 else list(chosen)
-
-
-def periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:
-    """Return the periodic windows that a window is made of; none for the other kinds."""
-    if isinstance(window, CumulatingWindow):
-        return window.parts()
-    return (window,) if isinstance(window, PeriodicWindow) else ()

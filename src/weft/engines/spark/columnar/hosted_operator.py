@@ -126,8 +126,7 @@ class Host:
 
     def process(self, batch: pa.Table) -> int | None:
         """Take events and return their latest time; an error leaves the state as it was."""
-        scan = self.operator.scan
-        timed = read_scan(scan, batch, scan.columns)
+        timed = read_scan(self.operator.scan, batch)
         self.operator.process(timed)
         return int(timed.times_us.max()) if timed.times_us.size else None
 

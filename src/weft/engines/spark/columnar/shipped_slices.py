@@ -18,10 +18,10 @@ from weft.engines.spark.native.aggregation import aggregated
 from weft.engines.spark.native.events import TIME
 from weft.engines.spark.sql.fan_out import START
 from weft.engines.spark.sql.kinds import SPARK_KINDS
-from weft.engines.spark.sql.readings import ends_read_open
 from weft.engines.spark.sql.slice_bounds import slice_start
 from weft.errors import InternalError
 from weft.plan import Roll, Slice
+from weft.plan.nodes import ends_read_open
 from weft.window import Edges
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def slices_of(shipment: Shipment) -> DataFrame:
     """Aggregate events to one row per key and slice: keys, `start`, and a column per partial."""
     base = base_of(shipment)
     if isinstance(base, Slice):
-        ends = ends_read_open(base, shipment.scope.nodes) if _begins_only(base) else ()
-        start = slice_start(TIME, base.edges, ends)
+        start = slice_start(TIME, base.edges, ends_read_open(base, shipment.scope.nodes))
     else:
         start = slice_start(TIME, Edges.of([base.window]))
     made = {
@@ -54,10 +53,6 @@ def slices_of(shipment: Shipment) -> DataFrame:
     }
     rows = shipment.frame.selectExpr("*", f"{start} AS {START}")
     return aggregated(rows, (*shipment.keys, START), made)
-
-
-def _begins_only(base: Slice) -> bool:
-    return base.edges.slicing == "begins"
 
 
 def add_slices(host: Host, rows: pa.Table) -> int:

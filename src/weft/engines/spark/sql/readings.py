@@ -10,6 +10,7 @@ from weft.engines.spark.sql.instants import calendar_start
 from weft.engines.spark.sql.slice_bounds import slice_start
 from weft.errors import InternalError
 from weft.plan import STAIR, Node, Roll, Slice
+from weft.plan.nodes import ends_read_open
 from weft.window import (
     CalendarWindow,
     CumulatingWindow,
@@ -116,26 +117,13 @@ def special_start(place: Place, feeder: Node, nodes: Iterable[Node]) -> str | No
     if isinstance(feeder, Roll):
         return None
     if isinstance(node, Slice):
-        ends = ends_read_open(node, nodes) if node.edges.slicing == "begins" else ()
+        ends = ends_read_open(node, nodes)
         if len(node.edges.classes) == 1 and not node.edges.windows and not ends:
             return None
         return slice_start(START, node.edges, ends)
     if isinstance(shape, CalendarWindow):
         return calendar_start(shape, START)
     return session_column(shape) if isinstance(shape, SessionWindow) else None
-
-
-def ends_read_open(node: Slice, nodes: Iterable[Node]) -> tuple[PeriodicWindow, ...]:
-    """Windows that end inside a begins-only slice: in batch nothing is open, so they cut too."""
-    below: set[Node] = {node}
-    found: dict[PeriodicWindow, None] = {}
-    for other in nodes:
-        if isinstance(other, Slice) and other.input in below:
-            below.add(other)
-        elif isinstance(other, Roll) and not below.isdisjoint(other.inputs):
-            shapes = shapes_of(other.window)
-            found.update((s, None) for s in shapes if isinstance(s, PeriodicWindow))
-    return tuple(found)
 
 
 def session_column(window: SessionWindow) -> str:

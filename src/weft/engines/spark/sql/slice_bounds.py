@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from weft.cost.edges.rates import edge_rate
 from weft.engines.spark.sql.fan_out import constant
 from weft.engines.spark.sql.instants import calendar_end, calendar_start, floor_to
+from weft.plan.joins import end_class
 from weft.window import CalendarWindow, EdgeClass, Edges, PeriodicWindow
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def slice_start(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = (
     classes = _classes(edges, open_ends)
     starts = [calendar_start(w, time) for w in edges.windows if isinstance(w, CalendarWindow)]
     if classes:
-        starts.append(_periodic_start(time, classes))
+        starts.append(_periodic_edge(time, classes, after=False))
     return starts[0] if len(starts) == 1 else f"greatest({', '.join(starts)})"
 
 
@@ -43,35 +44,27 @@ def slice_end(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = ())
         if isinstance(w, CalendarWindow)
     ]
     if classes:
-        ends.append(_periodic_end(time, classes))
+        ends.append(_periodic_edge(time, classes, after=True))
     return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
 
 def _classes(edges: Edges, open_ends: Iterable[PeriodicWindow]) -> tuple[EdgeClass, ...]:
-    ends = {((w.offset_us + w.range_us) % w.slide_us, w.slide_us) for w in open_ends}
-    return tuple(dict.fromkeys((*edges.classes, *sorted(ends))))
+    return tuple(dict.fromkeys((*edges.classes, *sorted(map(end_class, open_ends)))))
 
 
-def _periodic_start(time: str, classes: tuple[EdgeClass, ...]) -> str:
+def _periodic_edge(time: str, classes: tuple[EdgeClass, ...], *, after: bool) -> str:
+    """Return the edge that a slice begins with, or the one after it."""
     first, size = pane_of(classes)
     if len(classes) == 1 or _panes_suffice(classes, size):
-        return floor_to(time, first, size)
+        return floor_to(time, first, size) + (f" + {size}L" if after else "")
     period = lcm(*(modulus for _, modulus in classes))
     if period // size <= _LARGEST_TABLE:
-        return _looked_up(time, classes, first, size, period)
+        return _looked_up(time, classes, first, size, period, after=after)
+    if after:
+        ends = [f"{floor_to(time, residue, modulus)} + {modulus}L" for residue, modulus in classes]
+        return f"least({', '.join(ends)})"
     starts = [floor_to(time, residue, modulus) for residue, modulus in classes]
     return f"greatest({', '.join(starts)})"
-
-
-def _periodic_end(time: str, classes: tuple[EdgeClass, ...]) -> str:
-    first, size = pane_of(classes)
-    if len(classes) == 1 or _panes_suffice(classes, size):
-        return f"{floor_to(time, first, size)} + {size}L"
-    period = lcm(*(modulus for _, modulus in classes))
-    if period // size <= _LARGEST_TABLE:
-        return _looked_up(time, classes, first, size, period, after=True)
-    ends = [f"{floor_to(time, residue, modulus)} + {modulus}L" for residue, modulus in classes]
-    return f"least({', '.join(ends)})"
 
 
 def pane_of(classes: Iterable[EdgeClass]) -> EdgeClass:
@@ -97,7 +90,7 @@ def _looked_up(
     size: int,
     period: int,
     *,
-    after: bool = False,
+    after: bool,
 ) -> str:
     """Look the edge up in a table of one period: `floor(t / L) * L + table[(t mod L) div g]`."""
     edge = edge_after if after else edge_before

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,31 +50,31 @@ class Found(NamedTuple):
     cut: Bools  # where open instances begin
 
 
-class Discretizer(Protocol):
-    """Finds the instances of one window among sorted events; keeps a little per key."""
+class Discretizer(ABC):
+    """Finds the instances of one window among sorted events; keeps a little per key, or nothing."""
+
+    __slots__ = ()
 
     def marks(self, events: Timed) -> dict[str, Array]:
         """Return the columns, beside key and time, that `find` looks at."""
-        ...
+        return {}
 
+    @abstractmethod
     def find(self, events: SortedEvents, watermark_us: int | None) -> Found:
         """Return the instances that are closed now; None as watermark closes all.
 
         Must leave itself unchanged when it raises.
         """
-        ...
 
-    def start_amid(self) -> None:
+    def start_amid(self) -> None:  # noqa: B027  # most windows begin with the first event shown
         """Take note that events came before the first one that will be shown."""
-        ...
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what is kept per key, as JSON values."""
-        ...
+        """Return what is kept per key, as JSON values; open instances are kept as events."""
+        return {}
 
-    def restore(self, kept: dict[str, Any]) -> None:
+    def restore(self, kept: dict[str, Any]) -> None:  # noqa: B027
         """Take back what `snapshot` gave."""
-        ...
 
 
 def spanning(events: SortedEvents, first: Int64s, stop: Int64s, keep: Bools, cut: Bools) -> Found:

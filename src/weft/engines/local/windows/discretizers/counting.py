@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.engines.local.windows.discretizers.base import (
+    Discretizer,
     Found,
     Int64s,
     SortedEvents,
@@ -18,21 +19,15 @@ from weft.engines.local.windows.discretizers.base import (
 )
 
 if TYPE_CHECKING:
-    from weft.engines.local.values.arrow import Array
-    from weft.engines.local.windows.events import Timed
     from weft.window import CountingWindow
 
 
 @dataclass(slots=True)
-class Counting:
+class Counting(Discretizer):
     """Counts the events of each key; an instance that never fills gives no row."""
 
     window: CountingWindow
     skip: Int64s = field(default_factory=lambda: np.empty(0, np.int64))  # events to the next begin
-
-    def marks(self, events: Timed) -> dict[str, Array]:
-        """Times are enough."""
-        return {}
 
     def find(self, events: SortedEvents, watermark_us: int | None) -> Found:
         """Return the instances that are full."""
@@ -51,9 +46,6 @@ class Counting:
         # Every begin and every end is the first event of a row.
         bounds = (np.searchsorted(ordinals, first), np.searchsorted(ordinals, first + rows))
         return spanning(events, *bounds, after >= 0, after % every == 0)
-
-    def start_amid(self) -> None:
-        """Counting starts with the first event shown."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return how many events each key skips."""

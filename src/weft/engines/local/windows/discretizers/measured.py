@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weft.engines.local.windows.discretizers.base import (
+    Discretizer,
     Found,
     Int64s,
     SortedEvents,
@@ -29,7 +30,7 @@ _FIRST = -(2**62)
 
 
 @dataclass(slots=True)
-class Measured:
+class Measured(Discretizer):
     """Numbers instances by their place on the measure; one closes when the measure passes it."""
 
     window: MeasuredWindow

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from weft.engines.local.values.arrow import pc
-from weft.engines.local.windows.discretizers.base import Found, SortedEvents, spanning
+from weft.engines.local.windows.discretizers.base import Discretizer, Found, SortedEvents, spanning
 from weft.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Punctuated:
+class Punctuated(Discretizer):
     """Cuts at the events that begin a window; events before the first are in none."""
 
     window: PunctuatedWindow
@@ -55,13 +55,3 @@ class Punctuated:
         opened[own[~closed]] = first[~closed]
         keep = np.arange(events.keys.size) >= np.repeat(opened, ends - starts)
         return spanning(events, first[closed], stop[closed], keep, begins)
-
-    def start_amid(self) -> None:
-        """A window that begins from now on has all its events."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Open windows are the events kept."""
-        return {}
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Nothing was kept."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.engines.local.windows.discretizers.base import Found, SortedEvents
+from weft.engines.local.windows.discretizers.base import Discretizer, Found, SortedEvents
 
 if TYPE_CHECKING:
-    from weft.engines.local.values.arrow import Array
-    from weft.engines.local.windows.events import Timed
     from weft.window import SessionWindow
 
 
 @dataclass(slots=True)
-class Sessions:
+class Sessions(Discretizer):
     """Cuts where a pause is longer than the gap.
 
     An event exactly one gap after the last still belongs to the session, so a session is closed
@@ -24,10 +22,6 @@ class Sessions:
     """
 
     window: SessionWindow
-
-    def marks(self, events: Timed) -> dict[str, Array]:
-        """Times are enough."""
-        return {}
 
     def find(self, events: SortedEvents, watermark_us: int | None) -> Found:
         """Return the sessions that no event can join any more."""
@@ -41,13 +35,3 @@ class Sessions:
         keep = np.repeat(~closed, stop - first)
         first, stop = first[closed], stop[closed]
         return Found(first, stop, times[first], ends[closed], keep, keep & cut)
-
-    def start_amid(self) -> None:
-        """Sessions that begin a gap later have all their events."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Open sessions are the events kept."""
-        return {}
-
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Nothing was kept."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from weft.engines.local.windows.discretizers.base import (
+    Discretizer,
     Found,
     Int64s,
     SortedEvents,
@@ -42,7 +43,7 @@ class Discretized(NamedTuple):
 
 
 @dataclass(slots=True)
-class UserDefined:
+class UserDefined(Discretizer):
     """Asks the user's window about the new events of each key."""
 
     window: UserWindow
@@ -113,9 +114,6 @@ class UserDefined:
                 f"{before[at]} of its windows are open",
                 hint="begins and ends are counts, and only an open window can end",
             )
-
-    def start_amid(self) -> None:
-        """The user's state starts with the first event shown."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state and the open begins of each key."""

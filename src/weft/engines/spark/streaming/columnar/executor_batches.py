@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.spark.columnar.arrow_batches import chunks_of
-from weft.engines.spark.streaming.columnar.byte_values import dump_table, load_table
 from weft.engines.spark.streaming.columnar.scope_structs import BUCKET, EVENT
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Packer:
         if numbers:
             payloads: list[pa.Array[Any]] = [
                 pa.array([scope * self.buckets + n for n in numbers], pa.int32()),
-                pa.array([dump_table(part) for part in parts], pa.binary()),
+                pa.array([table_chunk(part) for part in parts], pa.binary()),
             ]
             yield pa.RecordBatch.from_arrays(payloads, [BUCKET, PAYLOAD])
 
@@ -83,4 +83,4 @@ class Unpacker:
         """Yield the rows."""
         for batch in batches:
             for blob in batch.column(PAYLOAD):
-                yield from load_table(blob.as_py()).to_batches(_MOST_ROWS)
+                yield from read_table(blob.as_py()).to_batches(_MOST_ROWS)

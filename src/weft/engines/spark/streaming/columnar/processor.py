@@ -17,17 +17,13 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import Row
 
+from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.spark.columnar.hosted_operator import Host, HostedScope
-from weft.engines.spark.streaming.columnar.byte_values import (
-    dump_changes,
-    dump_table,
-    load_chunks,
-    load_table,
-)
+from weft.engines.spark.streaming.columnar.byte_values import dump_changes, load_chunks
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql.streaming.stateful_processor import (
         ExpiredTimerInfo,
@@ -82,7 +78,7 @@ class BucketProcessor(StatefulProcessor):
     ) -> Iterator[Row]:
         """Take the events of a bucket, and close what the watermark has passed."""
         (bucket,) = key
-        events = pa.concat_tables([load_table(row[PAYLOAD]) for row in rows])
+        events = pa.concat_tables([read_table(row[PAYLOAD]) for row in rows])
         yield from self._moved(bucket, events, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(
@@ -121,7 +117,7 @@ class BucketProcessor(StatefulProcessor):
         yield Row(
             scope=scope,
             **{
-                PAYLOAD: dump_table(closed) if closed is not None and closed.num_rows else None,
+                PAYLOAD: table_chunk(closed) if closed is not None and closed.num_rows else None,
                 COMPLETE: bucket.complete_from,
             },
             late=operator.late - late,
@@ -173,9 +169,3 @@ def _batch_id() -> int:
     context = TaskContext.get()
     told = None if context is None else context.getLocalProperty(_BATCH_ID)
     return 0 if told is None else int(told)
-
-
-def rows_closed(output: Iterable[Row], schema: pa.Schema) -> pa.Table:
-    """Put the rows of closed windows together that a processor gave."""
-    blobs = [row[PAYLOAD] for row in output if row[PAYLOAD] is not None]
-    return pa.concat_tables([schema.empty_table(), *map(load_table, blobs)])

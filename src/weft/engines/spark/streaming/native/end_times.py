@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from weft.engines.spark.sql.fan_out import NODE, START, constant, with_special
 from weft.engines.spark.sql.instants import calendar_end, calendar_start
-from weft.engines.spark.sql.readings import Place, ends_read_open
 from weft.engines.spark.sql.slice_bounds import slice_end
 from weft.plan import Slice
+from weft.plan.nodes import ends_read_open
 from weft.window import CalendarWindow, PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from weft.engines.spark.sql.readings import Place
     from weft.plan import Node
 
 END = "finish"
@@ -51,8 +52,7 @@ def _chosen(regular: str, special: Mapping[int, str], places: Mapping[int, Place
 def _own_end(place: Place, nodes: Iterable[Node]) -> str | None:
     node, shape = place
     if isinstance(node, Slice):
-        ends = ends_read_open(node, nodes) if node.edges.slicing == "begins" else ()
-        return slice_end(START, node.edges, ends)
+        return slice_end(START, node.edges, ends_read_open(node, nodes))
     return calendar_end(shape, START) if isinstance(shape, CalendarWindow) else None
 
 
