@@ -147,7 +147,7 @@ def test_all_placements_agree_after_every_batch(method: Method, data: st.DataObj
         tables[source] = pa.concat_tables([tables[source], batch])
         wanted = now(query, tables)
         for name, join in joins.items():
-            join.push(source, batch)
+            join.push_together({source: batch})
             note(f"{name} {source}")
             assert_same_rows(query, join.result(), wanted, name)
 
@@ -164,7 +164,7 @@ def test_a_change_of_placement_never_changes_the_result(data: st.DataObject) -> 
         source = data.draw(st.sampled_from(sorted(tables)))
         batch = data.draw(join_rows(8))
         tables[source] = pa.concat_tables([tables[source], batch])
-        join.push(source, batch)
+        join.push_together({source: batch})
         join.place(data.draw(st.sampled_from(options)))
         assert_same_rows(query, join.result(), now(query, tables))
 
@@ -201,7 +201,7 @@ def test_the_order_of_probes_never_changes_the_result(data: st.DataObject) -> No
         for side in inputs:
             others = [other for other in inputs if other != side]
             join.state.order[side] = data.draw(st.permutations(others))
-        join.push(source, batch)
+        join.push_together({source: batch})
         assert_same_rows(query, join.result(), now(query, tables))
 
 
@@ -257,7 +257,7 @@ def test_a_number_that_stands_for_null_is_refused() -> None:
     join = ContinuousJoin.of(emit_of(LEAST, (True, True)), {"a": ROWS, "b": ROWS})
     rows = {"ts": [1], "k": [1], "m": ["u"], "g": ["red"], "i": [-(2**63)], "x": [0.5]}
     with pytest.raises(DataError, match="which stands for NULL"):
-        join.push("a", pa.table(rows).cast(ROWS))
+        join.push_together({"a": pa.table(rows).cast(ROWS)})
 
 
 @pytest.mark.parametrize("method", ["hash", "nested loop"])

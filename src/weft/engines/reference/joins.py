@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft.aggregates.base import repeated
 from weft.aggregates.distinct import canonical
@@ -36,26 +36,23 @@ Values = tuple[Any, ...]  # of the join's variables; NOT_THERE where an input ha
 NOT_THERE = object()
 
 
-class Matchable(Protocol):
-    """What can be matched: it has values of the join's variables."""
+@dataclass(frozen=True, slots=True)
+class Matchable:
+    """What can be matched: it has a part of the key, and values of the join's variables."""
 
-    @property
-    def values(self) -> Values:
-        """The values, variable by variable."""
-        ...
+    key: dict[int, Any]  # by its place in the query's keys
+    values: Values
+    carried: EventRow  # what aggregates over several inputs read of it
 
 
 Row = TypeVar("Row", bound=Matchable)
 
 
 @dataclass(frozen=True, slots=True)
-class Tuple:
-    """One row of an input that passes its filter: its event, its part of the key, its variables."""
+class Tuple(Matchable):
+    """One row of an input that passes its filter, with its event."""
 
     event: Event
-    key: dict[int, Any]  # by its place in the query's keys
-    values: Values
-    carried: EventRow  # what aggregates over several inputs read of it
 
 
 def evaluate_join(
@@ -87,9 +84,7 @@ def evaluate_join(
         inside = [_content(shape, side, rows, instant) for side, rows in enumerate(contents)]
         groups: dict[Key, list[tuple[Tuple, ...]]] = {}
         for match in matches(inside):
-            parts = {at: value for row in match for at, value in row.key.items()}
-            key = tuple(parts[at] for at in range(len(shape.keys)))
-            groups.setdefault(key, []).append(match)
+            groups.setdefault(_key(shape, match), []).append(match)
         start = shape.instants.start(instant)
         for key, found in groups.items():
             together = [_side_by_side(match) for match in found]
@@ -128,7 +123,7 @@ def read_side(
             continue
         own = row if isinstance(row, EventRow) else dict(row)
         key = {at: canonical(read(row)) for at, read in keys.items()}
-        found.append(Tuple(Event(at_us, own), key, values, _carried(shape, side, row)))
+        found.append(Tuple(key, values, _carried(shape, side, row), Event(at_us, own)))
     return sorted(found, key=lambda t: t.event.time_us)
 
 
@@ -142,12 +137,12 @@ def _carried(shape: JoinShape, side: int, row: Mapping[str, Any]) -> EventRow:
     )
 
 
-class _Carrying(Protocol):
-    @property
-    def carried(self) -> EventRow: ...
+def _key(shape: JoinShape, match: Sequence[Matchable]) -> Key:
+    parts = {at: value for row in match for at, value in row.key.items()}
+    return tuple(parts[at] for at in range(len(shape.keys)))
 
 
-def _side_by_side(match: Sequence[_Carrying]) -> Event:
+def _side_by_side(match: Sequence[Matchable]) -> Event:
     """Show a match as one event, of which no aggregate may ask the time."""
     merged = EventRow({}, {})
     for row in match:
@@ -219,14 +214,11 @@ def _agree(a: Values, b: Values) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Matchable):
     """One row of an aggregation set, or one tuple: what a probe finds, and for how many tuples."""
 
-    key: dict[int, Any]
-    values: Values
     count: int
     partials: dict[Partial, Any]
-    carried: EventRow
 
 
 def interpret_join(
@@ -269,9 +261,9 @@ def aggregation_set(
         Group(
             found[0].key,
             found[0].values,
+            found[0].carried,
             len(found),
             {p: fold(p, [row.event for row in found]) for p in partials},
-            found[0].carried,
         )
         for found in groups.values()
     ]
@@ -283,9 +275,7 @@ def _coalesced(
     """Match groups; what one input contributes counts as often as the others have tuples."""
     totals: dict[Key, dict[tuple[int, Partial], Any]] = {}
     for match in matches(inside):
-        parts = {at: value for group in match for at, value in group.key.items()}
-        key = tuple(parts[at] for at in range(len(shape.keys)))
-        known = totals.setdefault(key, {})
+        known = totals.setdefault(_key(shape, match), {})
         tuples = prod(group.count for group in match)
         contributions = [
             ((side, partial), value, tuples // group.count)

@@ -14,7 +14,6 @@ from weft.engines.local.joins.sides import SideStore
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.values.keys import ColumnCodes, KeyCodes
 from weft.engines.local.windows.instances import closing_instances
-from weft.errors import InternalError
 from weft.plan import Join
 from weft.plan.joins import JoinShape, end_class, join_query
 from weft.window import PeriodicWindow
@@ -56,10 +55,8 @@ class JoinOperator:
 
         A join that differs from another in its windows only numbers values as that one does.
         """
-        join = emit.inputs[0]
-        if not isinstance(join, Join):
-            raise InternalError(f"query {emit.query!r} is no join")
-        query = join_query(emit)
+        join, query = emit.inputs[0], join_query(emit)
+        assert isinstance(join, Join)
         shape = JoinShape.of(query)
         stores = tuple(
             SideStore.of(

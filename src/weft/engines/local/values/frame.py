@@ -55,10 +55,6 @@ class Frame:
         columns = {name: array.take(at) for name, array in self.columns.items()}
         return Frame(columns, len(at))
 
-    def table(self) -> pa.Table:
-        """Return the columns as a table."""
-        return pa.table(dict(self.columns))
-
 
 def plain(column: pa.ChunkedArray[Any]) -> Array:
     """Bring a column to one chunk of its plain type, instants in microseconds."""

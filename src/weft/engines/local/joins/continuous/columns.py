@@ -62,11 +62,6 @@ class JoinColumns:
             hint="take the results at each slide, or cast the column to a number",
         )
 
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """How many columns there are of each kind."""
-        return len(self.whole), len(self.real), len(self.order)
-
     def sides(self, owners: Sequence[Owner]) -> Int64s:
         """Return the input that owns each column."""
         return np.array([side for side, _ in owners], np.int64)

@@ -54,7 +54,7 @@ from weft.engines.local.output.tables import result_table
 from weft.engines.local.partials.columns import KernelPartials
 from weft.engines.local.values.keys import ColumnCodes, KeyCodes
 from weft.engines.local.windows.close import lowered
-from weft.errors import DataError, InternalError, UnsupportedError
+from weft.errors import DataError, UnsupportedError
 from weft.kernels.partials import Partials, operation_of
 from weft.kernels.ranges.prefix_sums import largest_magnitude
 from weft.plan import Join
@@ -111,8 +111,7 @@ class ContinuousJoin:
     ) -> ContinuousJoin:
         """Prepare a join as its plan places it, over sources of these schemas."""
         join, query = emit.inputs[0], join_query(emit)
-        if not isinstance(join, Join):
-            raise InternalError(f"query {emit.query!r} is no join")
+        assert isinstance(join, Join)
         shape = JoinShape.of(query)
         inputs = range(len(query.inputs))
         if any(shape.variables_of(side) != shape.variables_of(0) for side in inputs):
@@ -154,10 +153,6 @@ class ContinuousJoin:
     def early(self) -> Placement:
         """Which inputs are aggregated early at present."""
         return tuple(bool(e) for e in self.state.rules[:, EARLY])
-
-    def push(self, source: str, table: pa.Table) -> None:
-        """Take a batch of a source, which may be several inputs of the join."""
-        self.push_together({source: table})
 
     def push_together(self, batches: Mapping[str, pa.Table]) -> None:
         """Take batches of several sources, all their tuples in the order of time."""
@@ -309,10 +304,8 @@ class ContinuousJoin:
             pairs=state.pairs.shape[0],
             groups=state.sizes.size,
         )
-        fresh.tuples[: kept.size] = state.tuples[kept]
-        fresh.tuple_whole[: kept.size] = state.tuple_whole[kept]
-        fresh.tuple_real[: kept.size] = state.tuple_real[kept]
-        fresh.tuple_order[: kept.size] = state.tuple_order[kept]
+        for name in ("tuples", "tuple_whole", "tuple_real", "tuple_order"):
+            getattr(fresh, name)[: kept.size] = getattr(state, name)[kept]
         fresh.pairs[:, VALUE], fresh.pairs[:, ROW] = state.pairs[:, VALUE], NOTHING
         self.state = with_values(fresh, state.values.shape[1])
         for edge in (FIRST_ROW, STOP_ROW):  # of regions without rows
