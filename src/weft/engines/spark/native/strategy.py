@@ -96,7 +96,7 @@ class _Compilation:
         made: dict[Partial, NativePartial] = {}
         for partial in self.scope.partials:
             if is_holistic(partial):
-                made[partial] = Ranked(self.ranks[partial])
+                made[partial] = Ranked.at(self.ranks[partial])
             else:
                 made[partial] = SPARK_KINDS[partial.kind]
         return made

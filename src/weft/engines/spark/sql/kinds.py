@@ -5,47 +5,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.engines.spark.sql.partials import (
-    AtTime,
-    By,
-    Count,
+    Formula,
     Moments,
     NativePartial,
-    Parity,
     Product,
     Ranked,
-    Same,
     SpreadPartial,
     Sum,
-    Truth,
 )
-from weft.engines.spark.sql.spread_partials import Distinct, HyperLogLog, Quantiles
+from weft.engines.spark.sql.spread_partials import RANK, Distinct, HyperLogLog, Quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weft.aggregates import Partial
 
+# The value of the least or greatest (time, value), and (by, time, value).
+_AT = "CASE WHEN {x} IS NOT NULL THEN named_struct('at', {t}, 'value', {x}) END"
+_BY = "CASE WHEN {by} IS NOT NULL THEN named_struct('by', {by}, 'at', {t}, 'value', {x}) END"
+_TRUTH = "cast({x} AS boolean)"
+_COUNTED = "cast({x} IS NOT NULL AS bigint)"
+# A count is never NULL, and Spark's schema of a sum would say that it may be.
+_COUNTS = "coalesce(sum({p}), 0L)"
+
 SPARK_KINDS: Mapping[str, NativePartial] = {
-    "count_rows": Count(),
-    "count": Count(),
-    "sum": Sum(),
+    "count_rows": Formula("count(1)", _COUNTS, _COUNTED, added=True),
+    "count": Formula("count({x})", _COUNTS, _COUNTED, added=True),
+    "sum": Sum("sum({x})", "sum({p})", "{x}", added=True),
     "moments": Moments(),
     "product": Product(),
-    "min": Same("min"),
-    "max": Same("max"),
-    "bit_and": Same("bit_and"),
-    "bit_or": Same("bit_or"),
-    "bit_xor": Parity("bit_xor"),
-    "bool_and": Truth("min"),
-    "bool_or": Truth("max"),
-    "first": AtTime("min"),
-    "last": AtTime("max"),
-    "min_by": By("min"),
-    "max_by": By("max"),
-    "distinct": Distinct(),
-    "values": Ranked(()),
-    "quantiles": Quantiles(),
-    "hll": HyperLogLog(),
+    "min": Formula("min({x})", "min({p})", "{x}"),
+    "max": Formula("max({x})", "max({p})", "{x}"),
+    "bit_and": Formula("bit_and({x})", "bit_and({p})", "{x}"),
+    "bit_or": Formula("bit_or({x})", "bit_or({p})", "{x}"),
+    "bit_xor": Formula("bit_xor({x})", "bit_xor({p})"),  # counted twice, bits are gone
+    "bool_and": Formula(f"min({_TRUTH})", "min({p})", _TRUTH),
+    "bool_or": Formula(f"max({_TRUTH})", "max({p})", _TRUTH),
+    "first": Formula(f"min({_AT})", "min({p})"),
+    "last": Formula(f"max({_AT})", "max({p})"),
+    "min_by": Formula(f"min({_BY})", "min({p})"),
+    "max_by": Formula(f"max({_BY})", "max({p})"),
+    "distinct": Distinct("count(1)", "count(1)"),
+    "values": Ranked.at(()),
+    "quantiles": Quantiles("count(1)", "sum({p})"),
+    "hll": HyperLogLog(f"max({RANK})", "max({p})"),
 }
 
 

@@ -28,8 +28,8 @@ class Lowered:
 
 def lower(parts: Lowered) -> str:
     """Return the result of an aggregate call as an expression."""
-    rule = _RULES.get(parts.call.function)
-    return parts.partials[0] if rule is None else rule(parts)
+    rule = _RULES.get(parts.call.function, "{0}")
+    return rule.format(*parts.partials) if isinstance(rule, str) else rule(parts)
 
 
 def _average(parts: Lowered) -> str:
@@ -38,20 +38,6 @@ def _average(parts: Lowered) -> str:
         kind = average_type(parts.argument).simpleString()
         return f"cast({total} / nullif(cast({count} AS decimal(20, 0)), 0) AS {kind})"
     return f"cast({total} AS double) / nullif({count}, 0)"
-
-
-def _variance(*, sample: bool, root: bool) -> Callable[[Lowered], str]:
-    def rule(parts: Lowered) -> str:
-        moments = parts.partials[0]
-        freedom = f"{moments}.n - 1" if sample else f"{moments}.n"
-        variance = f"{moments}.m2 / CASE WHEN {freedom} > 0 THEN {freedom} END"
-        return f"sqrt({variance})" if root else variance
-
-    return rule
-
-
-def _value(parts: Lowered) -> str:
-    return f"{parts.partials[0]}.value"
 
 
 def _approximate(parts: Lowered) -> str:
@@ -67,16 +53,15 @@ def _exact(parts: Lowered) -> str:
     return f"{parts.partials[0]}[{list(parts.ranks).index(rank_of(parts.call))}]"
 
 
-_RULES: Mapping[str, Callable[[Lowered], str]] = {
+_SAMPLE = "{0}.m2 / CASE WHEN {0}.n - 1 > 0 THEN {0}.n - 1 END"
+_POPULATION = "{0}.m2 / CASE WHEN {0}.n > 0 THEN {0}.n END"
+_RULES: Mapping[str, str | Callable[[Lowered], str]] = {
     "avg": _average,
-    "var": _variance(sample=True, root=False),
-    "var_pop": _variance(sample=False, root=False),
-    "stddev": _variance(sample=True, root=True),
-    "stddev_pop": _variance(sample=False, root=True),
-    "first": _value,
-    "last": _value,
-    "min_by": _value,
-    "max_by": _value,
+    "var": _SAMPLE,
+    "var_pop": _POPULATION,
+    "stddev": f"sqrt({_SAMPLE})",
+    "stddev_pop": f"sqrt({_POPULATION})",
+    **dict.fromkeys(("first", "last", "min_by", "max_by"), "{0}.value"),
     "approx_percentile": _approximate,
     "percentile": _exact,
     "median": _exact,

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import Column
 
@@ -56,117 +56,52 @@ class NativePartial(ABC):
         """Fold partials into one."""
 
 
-class OneAggregate(NativePartial):
-    """A partial that is one aggregate of events, and one of partials."""
+@dataclass(frozen=True, slots=True)
+class Formula(NativePartial):
+    """One aggregate of events and one of partials, as SQL.
+
+    `{x}` and `{by}` are arguments, `{t}` is the event's time, `{p}` the partial.
+
+    >>> Formula("sum({x})", "sum({p})").lift("p0", ("temp",), "time").aggregates
+    {'p0': 'sum(temp)'}
+    """
+
+    lifted: str
+    combined: str
+    one_event: str | None = None
+    added: bool = False
 
     def lift(self, name: str, args: Args, time: str) -> Aggregation:
-        """Fold events into the partial."""
-        return Aggregation({name: self._lifted(args, time)})
+        """Fill in arguments and time."""
+        values = dict(zip(("x", "by"), args, strict=False))
+        return Aggregation({name: self.lifted.format(t=time, **values)})
 
     def combine(self, name: str, types: Types) -> Aggregation:
-        """Fold partials into one."""
-        return Aggregation({name: self._combined(name, types)})
-
-    @abstractmethod
-    def _lifted(self, args: Args, time: str) -> str | Column: ...
-
-    @abstractmethod
-    def _combined(self, partial: str, types: Types) -> str | Column: ...
+        """Fill in the partial."""
+        return Aggregation({name: self.combined.format(p=name)})
 
 
-class Count(OneAggregate):
-    """The number of rows, or of values that are not NULL."""
-
-    one_event = "cast({x} IS NOT NULL AS bigint)"
-    added = True
-
-    def _lifted(self, args: Args, time: str) -> str:
-        return f"count({args[0] if args else 1})"
-
-    def _combined(self, partial: str, types: Types) -> str:
-        # A count is never NULL, and Spark's schema of a sum would say that it may be.
-        return f"coalesce(sum({partial}), 0L)"
-
-
-class Sum(OneAggregate):
+class Sum(Formula):
     """A sum, of the type that Spark gives sums."""
 
-    one_event = "{x}"
-    added = True
-
-    def _lifted(self, args: Args, time: str) -> str:
-        return f"sum({args[0]})"
-
-    def _combined(self, partial: str, types: Types) -> str:
+    def combine(self, name: str, types: Types) -> Aggregation:
+        """Keep the type of decimals: a sum of sums would ask for ten more digits once again."""
         if isinstance(types[0], DecimalType):
-            # A sum of sums would ask for ten more digits once again.
-            return f"cast(sum({partial}) AS {sum_type(types[0]).simpleString()})"
-        return f"sum({partial})"
+            kind = sum_type(types[0]).simpleString()
+            return Aggregation({name: f"cast(sum({name}) AS {kind})"})
+        return Formula.combine(self, name, types)
 
 
-class Same(OneAggregate):
-    """A function that combines values as it combines partials; NULL is skipped."""
+class Product(NativePartial):
+    """A product of doubles, for which SQL has no name."""
 
-    one_event: str | None = "{x}"
+    def lift(self, name: str, args: Args, time: str) -> Aggregation:
+        """Multiply values."""
+        return Aggregation({name: F.product(F.expr(f"cast({args[0]} AS double)"))})
 
-    def __init__(self, function: str) -> None:
-        self._function = function
-
-    def _lifted(self, args: Args, time: str) -> str:
-        return f"{self._function}({self._picked(args, time)})"
-
-    def _combined(self, partial: str, types: Types) -> str:
-        return f"{self._function}({partial})"
-
-    def _picked(self, args: Args, time: str) -> str:
-        return args[0]
-
-
-class AtTime(Same):
-    """`first` and `last`: the value of the least or greatest (time, value)."""
-
-    one_event = None
-
-    def _picked(self, args: Args, time: str) -> str:
-        (value,) = args
-        event = f"named_struct('at', {time}, 'value', {value})"
-        return f"CASE WHEN {value} IS NOT NULL THEN {event} END"
-
-
-class By(Same):
-    """`min_by` and `max_by`: the value of the least or greatest (by, time, value)."""
-
-    one_event = None
-
-    def _picked(self, args: Args, time: str) -> str:
-        value, by = args
-        event = f"named_struct('by', {by}, 'at', {time}, 'value', {value})"
-        return f"CASE WHEN {by} IS NOT NULL THEN {event} END"
-
-
-class Parity(Same):
-    """Bits that an odd number of values have; counted twice they are gone, so not in joins."""
-
-    one_event = None
-
-
-class Truth(Same):
-    """A minimum or maximum of booleans."""
-
-    one_event = "cast({x} AS boolean)"
-
-    def _picked(self, args: Args, time: str) -> str:
-        return f"cast({args[0]} AS boolean)"
-
-
-class Product(OneAggregate):
-    """A product of doubles."""
-
-    def _lifted(self, args: Args, time: str) -> Column:
-        return F.product(F.expr(f"cast({args[0]} AS double)"))
-
-    def _combined(self, partial: str, types: Types) -> Column:
-        return F.product(F.col(partial))
+    def combine(self, name: str, types: Types) -> Aggregation:
+        """Multiply products."""
+        return Aggregation({name: F.product(F.col(name))})
 
 
 class Moments(NativePartial):
@@ -210,21 +145,17 @@ class Moments(NativePartial):
         )
 
 
-class Ranked(OneAggregate):
+class Ranked(Formula):
     """Exact percentiles at some ranks, taken from events; there is nothing to combine."""
 
-    def __init__(self, ranks: tuple[float, ...]) -> None:
-        self._ranks = ranks
-
-    def _lifted(self, args: Args, time: str) -> str:
-        return f"percentile({args[0]}, array({', '.join(f'{r!r}D' for r in self._ranks)}))"
-
-    def _combined(self, partial: str, types: Types) -> str:
-        # Only reached where an instance is handed on as it is.
-        return f"first({partial})"
+    @classmethod
+    def at(cls, ranks: Iterable[float]) -> Ranked:
+        """Ask for the values at these ranks; only an instance handed on as it is, is combined."""
+        listed = ", ".join(f"{rank!r}D" for rank in ranks)
+        return cls(f"percentile({{x}}, array({listed}))", "first({p})")
 
 
-class SpreadPartial(OneAggregate):
+class SpreadPartial(Formula, ABC):
     """A partial of many entries, kept as one row per entry: (key, entry, start).
 
     As one value per group it would make Spark sort all events; as rows it is hash-aggregated.

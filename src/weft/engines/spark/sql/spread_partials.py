@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from weft.aggregates.sketches import HLL_BITS, HLL_REGISTERS, QUANTILE_RELATIVE_ERROR
-from weft.engines.spark.sql.partials import Aggregation, Args, SpreadPartial, Types
+from weft.engines.spark.sql.partials import Aggregation, Args, SpreadPartial
 
 _GAMMA = (1 + QUANTILE_RELATIVE_ERROR) / (1 - QUANTILE_RELATIVE_ERROR)
 _RANK_BITS = 64 - HLL_BITS
 _ALPHA = 0.7213 / (1 + 1.079 / HLL_REGISTERS)
 # Buckets (sign class, exponent) as one number that sorts as they do; exponents stay below 40,000.
 _CLASS = 1_000_000
+_REST = f"(xxhash64({{x}}) & {(1 << _RANK_BITS) - 1}L)"
+RANK = f"{_RANK_BITS + 1} - CASE WHEN {_REST} = 0 THEN 0 ELSE length(bin({_REST})) END"
 
 
 class Distinct(SpreadPartial):
@@ -18,12 +20,6 @@ class Distinct(SpreadPartial):
     def entry(self, args: Args) -> str:
         """Tell which entry an event belongs to."""
         return args[0]
-
-    def _lifted(self, args: Args, time: str) -> str:
-        return "count(1)"
-
-    def _combined(self, partial: str, types: Types) -> str:
-        return "count(1)"
 
     def collapse(self, name: str, entry: str) -> Aggregation:
         """Fold the entries of a group."""
@@ -37,13 +33,6 @@ class HyperLogLog(SpreadPartial):
         """Tell which entry an event belongs to."""
         register = f"shiftrightunsigned(xxhash64({args[0]}), {_RANK_BITS})"
         return f"CASE WHEN {args[0]} IS NOT NULL THEN {register} END"
-
-    def _lifted(self, args: Args, time: str) -> str:
-        rest = f"(xxhash64({args[0]}) & {(1 << _RANK_BITS) - 1}L)"
-        return f"max({_RANK_BITS + 1} - CASE WHEN {rest} = 0 THEN 0 ELSE length(bin({rest})) END)"
-
-    def _combined(self, partial: str, types: Types) -> str:
-        return f"max({partial})"
 
     def collapse(self, name: str, entry: str) -> Aggregation:
         """Fold the entries of a group."""
@@ -77,12 +66,6 @@ class Quantiles(SpreadPartial):
             f"WHEN {value} = double('-Infinity') THEN {-2 * _CLASS} "
             f"WHEN {value} > 0 THEN {exponent} + {_CLASS} ELSE -{exponent} - {_CLASS} END"
         )
-
-    def _lifted(self, args: Args, time: str) -> str:
-        return "count(1)"
-
-    def _combined(self, partial: str, types: Types) -> str:
-        return f"sum({partial})"
 
     def collapse(self, name: str, entry: str) -> Aggregation:
         """Fold the entries of a group."""
