@@ -75,13 +75,8 @@ def evaluate_join(
     0 4 (2, 10)
     """
     shape = JoinShape.of(query)
-    contents = [
-        read_side(shape, side, given, sources[given.source], types)
-        for side, given in enumerate(query.inputs)
-    ]
     results: list[ResultRow] = []
-    for instant in _instants(shape, contents):
-        inside = [_content(shape, side, rows, instant) for side, rows in enumerate(contents)]
+    for instant, inside in _contents(query, shape, sources, types):
         groups: dict[Key, list[tuple[Tuple, ...]]] = {}
         for match in matches(inside):
             groups.setdefault(_key(shape, match), []).append(match)
@@ -173,6 +168,21 @@ def _value(row: Mapping[str, Any], name: str, type: pa.DataType | None) -> Any:
     return canonical(value)
 
 
+def _contents(
+    query: JoinQuery,
+    shape: JoinShape,
+    sources: Mapping[str, Rows],
+    types: Sequence[pa.DataType] | None,
+) -> Iterator[tuple[int, list[list[Tuple]]]]:
+    """Yield every instant, with what all inputs have inside their windows then."""
+    contents = [
+        read_side(shape, side, given, sources[given.source], types)
+        for side, given in enumerate(query.inputs)
+    ]
+    for instant in _instants(shape, contents):
+        yield instant, [_content(shape, side, rows, instant) for side, rows in enumerate(contents)]
+
+
 def _instants(shape: JoinShape, contents: Sequence[Sequence[Tuple]]) -> list[int]:
     """List the instants at which the first stream that moves has an instance with events."""
     side, window = next(
@@ -228,18 +238,14 @@ def interpret_join(
     query, join = join_query(emit), emit.inputs[0]
     assert isinstance(join, Join)
     shape = JoinShape.of(query)
-    contents = [
-        read_side(shape, side, given, sources[given.source], types)
-        for side, given in enumerate(query.inputs)
-    ]
     results: list[ResultRow] = []
-    for instant in _instants(shape, contents):
-        inside = [
-            aggregation_set(_content(shape, i, rows, instant), side.partials, early=side.early)
-            for i, (rows, side) in enumerate(zip(contents, join.sides, strict=True))
+    for instant, inside in _contents(query, shape, sources, types):
+        sets = [
+            aggregation_set(rows, side.partials, early=side.early)
+            for rows, side in zip(inside, join.sides, strict=True)
         ]
         start = shape.instants.start(instant)
-        for key, known in _coalesced(shape, inside).items():
+        for key, known in _coalesced(shape, sets).items():
             values = tuple(
                 call.lower(tuple(known[side if p.args else 0, p] for p in call.partials))
                 for side, call in shape.calls

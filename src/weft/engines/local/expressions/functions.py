@@ -31,7 +31,7 @@ from weft.engines.local.expressions.numbers import (
 )
 from weft.engines.local.values.arrow import NOTHING, Array, pc, repeated
 from weft.errors import DataError
-from weft.time import EPOCH
+from weft.time import instant_us
 
 _ISO_8601 = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 
@@ -41,18 +41,6 @@ Function = Callable[[Any, Evaluate], Value]
 
 def _null(*values: Value) -> bool:
     return any(pa.types.is_null(value.type) for value in values)
-
-
-def _literal(node: exp.Expr, evaluate: Evaluate) -> Value:
-    return literal(node)
-
-
-def _nothing(node: exp.Expr, evaluate: Evaluate) -> Value:
-    return NOTHING
-
-
-def _boolean(node: exp.Expr, evaluate: Evaluate) -> Value:
-    return pa.scalar(bool(node.this))
 
 
 def _arithmetic(whole: Callable[..., Value], real: Callable[..., Value]) -> Function:
@@ -74,23 +62,25 @@ def _refuse_zero(a: Value, b: Value) -> None:
         raise DataError("division by zero", hint="guard it with NULLIF(divisor, 0)")
 
 
-def _divide(node: exp.Expr, evaluate: Evaluate) -> Value:
-    a, b = evaluate(node.this), evaluate(node.expression)
-    if _null(a, b):
-        return NOTHING
-    a, b = numbers(a, b)
-    _refuse_zero(a, b)
+def _division(divide: Callable[[Value, Value], Value]) -> Function:
+    def function(node: exp.Expr, evaluate: Evaluate) -> Value:
+        a, b = evaluate(node.this), evaluate(node.expression)
+        if _null(a, b):
+            return NOTHING
+        a, b = numbers(a, b)
+        _refuse_zero(a, b)
+        return divide(a, b)
+
+    return function
+
+
+def _divide(a: Value, b: Value) -> Value:
     return pc.divide(a.cast(pa.float64(), safe=False), b.cast(pa.float64(), safe=False))
 
 
-def _divide_whole(node: exp.Expr, evaluate: Evaluate) -> Value:
-    a, b = evaluate(node.this), evaluate(node.expression)
-    if _null(a, b):
-        return NOTHING
-    a, b = numbers(a, b)
+def _divide_whole(a: Value, b: Value) -> Value:
     if not is_whole(a.type):
         raise NotColumnar
-    _refuse_zero(a, b)
     return pc.divide_checked(a, _without_zero(b))
 
 
@@ -99,12 +89,7 @@ def _without_zero(b: Value) -> Value:
     return pc.if_else(pc.equal(b, pa.scalar(0, b.type)), pa.scalar(1, b.type), b)
 
 
-def _remainder(node: exp.Expr, evaluate: Evaluate) -> Value:
-    a, b = evaluate(node.this), evaluate(node.expression)
-    if _null(a, b):
-        return NOTHING
-    a, b = numbers(a, b)
-    _refuse_zero(a, b)
+def _remainder(a: Value, b: Value) -> Value:
     if isinstance(a, pa.Scalar) and isinstance(b, pa.Scalar):
         raise NotColumnar
     rows = len(a) if isinstance(a, pa.Array) else len(b)
@@ -123,9 +108,7 @@ def _instant(text: str) -> pa.Scalar[Any]:
         value = dt.datetime.fromisoformat(text.strip())
     except ValueError:
         raise NotColumnar from None
-    aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
-    since = (aware - EPOCH) // dt.timedelta(microseconds=1)
-    return pa.scalar(since, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return pa.scalar(instant_us(value), pa.int64()).cast(pa.timestamp("us", "UTC"))
 
 
 def _comparable(a: Value, b: Value) -> tuple[Value, Value]:
@@ -238,10 +221,6 @@ def _extreme(test: str) -> Function:
     return function
 
 
-def _cast(node: exp.Expr, evaluate: Evaluate) -> Value:
-    return cast(node, evaluate(node.this))
-
-
 def _floor(round_: Callable[..., Value]) -> Function:
     def function(node: exp.Expr, evaluate: Evaluate) -> Value:
         value = evaluate(node.this)
@@ -276,10 +255,6 @@ def _ascii(function: Callable[..., Value]) -> Function:
     return apply
 
 
-def _length(node: exp.Expr, evaluate: Evaluate) -> Value:
-    return pc.utf8_length(_text(evaluate(node.this))).cast(pa.int64())
-
-
 def _like(node: exp.Expr, evaluate: Evaluate) -> Value:
     value, pattern = _text(evaluate(node.this)), node.expression
     plain = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.name
@@ -299,17 +274,17 @@ def _part(function: Callable[..., Value]) -> Function:
 
 
 FUNCTIONS: dict[type, Function] = {
-    exp.Literal: _literal,
-    exp.Boolean: _boolean,
-    exp.Null: _nothing,
+    exp.Literal: lambda node, evaluate: literal(node),
+    exp.Boolean: lambda node, evaluate: pa.scalar(bool(node.this)),
+    exp.Null: lambda node, evaluate: NOTHING,
     exp.Neg: _arithmetic(pc.negate_checked, pc.negate),
     exp.Add: _arithmetic(pc.add_checked, pc.add),
     exp.Sub: _arithmetic(pc.subtract_checked, pc.subtract),
     exp.Mul: _arithmetic(pc.multiply_checked, pc.multiply),
     exp.Abs: _arithmetic(pc.abs_checked, pc.abs),
-    exp.Div: _divide,
-    exp.IntDiv: _divide_whole,
-    exp.Mod: _remainder,
+    exp.Div: _division(_divide),
+    exp.IntDiv: _division(_divide_whole),
+    exp.Mod: _division(_remainder),
     exp.EQ: _comparison("equal"),
     exp.NEQ: _comparison("not_equal"),
     exp.GT: _comparison("greater"),
@@ -323,14 +298,15 @@ FUNCTIONS: dict[type, Function] = {
     exp.Nullif: _nullif,
     exp.Greatest: _extreme("greater"),
     exp.Least: _extreme("less"),
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
+    **dict.fromkeys(
+        (exp.Cast, exp.TryCast), lambda node, evaluate: cast(node, evaluate(node.this))
+    ),
     exp.Floor: _floor(pc.floor),
     exp.Ceil: _floor(pc.ceil),
     exp.Sqrt: _sqrt,
     exp.Upper: _ascii(pc.ascii_upper),
     exp.Lower: _ascii(pc.ascii_lower),
-    exp.Length: _length,
+    exp.Length: lambda n, evaluate: pc.utf8_length(_text(evaluate(n.this))).cast(pa.int64()),
     exp.Like: _like,
     exp.Year: _part(pc.year),
     exp.Month: _part(pc.month),
