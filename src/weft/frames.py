@@ -51,13 +51,13 @@ def to_arrow(table: Any) -> pa.Table:
     """
     match kind_of(table):
         case "arrow":
-            return _without_views(_of_arrow(table))
+            return _with_plain_text(_of_arrow(table), _VIEWS)
         case "pandas":
             return _of_pandas(table)
         case "polars":
             if hasattr(table, "collect"):
                 table = table.collect(engine="streaming")
-            return _plain_strings(table.to_arrow())
+            return _with_plain_text(table.to_arrow(), _VIEWS | _LARGE)
         case "spark":
             collected: pa.Table = table.toArrow()
             return collected
@@ -111,25 +111,16 @@ def _of_pandas(frame: Any) -> pa.Table:
     return table
 
 
-def _without_views(table: pa.Table) -> pa.Table:
-    """Read views of text and bytes, as DataFusion hands them out, as plain ones."""
-    if not any(type.id in _VIEWS for type in table.schema.types):
-        return table
-    fields = [f.with_type(_VIEWS.get(f.type.id, f.type)) for f in table.schema]
-    return table.cast(pa.schema(fields))
-
-
+# As DataFusion hands text and bytes out, and as Polars does.
 _VIEWS: dict[int, Any] = {pa.string_view().id: pa.string(), pa.binary_view().id: pa.binary()}
+_LARGE: dict[int, Any] = {pa.large_string().id: pa.string()}
 
 
-def _plain_strings(table: pa.Table) -> pa.Table:
-    """Polars hands over string views and large strings; one string type inside is enough."""
-    fields = [
-        pa.field(f.name, pa.string())
-        if pa.types.is_large_string(f.type) or pa.types.is_string_view(f.type)
-        else f
-        for f in table.schema
-    ]
+def _with_plain_text(table: pa.Table, plain: dict[int, Any]) -> pa.Table:
+    """Read columns of some types as plain ones: one type of text inside is enough."""
+    if not any(type.id in plain for type in table.schema.types):
+        return table
+    fields = [f.with_type(plain.get(f.type.id, f.type)) for f in table.schema]
     return table.cast(pa.schema(fields))
 
 

@@ -19,7 +19,7 @@ from weft.query import WINDOW_COLUMNS, Keys
 from weft.window import CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from weft.aggregates import AggregateCall, Partial
     from weft.window import Edges, LandmarkWindow, Window
@@ -240,8 +240,8 @@ def ends_read_open(node: Slice, nodes: Iterable[Node]) -> tuple[PeriodicWindow, 
     return tuple(found)
 
 
-def topological(emits: tuple[Emit, ...]) -> tuple[Node, ...]:
-    """List the emits and all they read, inputs first, each equal node once.
+def topological(last: Sequence[Node]) -> tuple[Node, ...]:
+    """List the last nodes of a plan and all they read, inputs first, each equal node once.
 
     >>> from weft.aggregates import AggregateCall, Partial
     >>> from weft.window import PeriodicWindow
@@ -252,7 +252,7 @@ def topological(emits: tuple[Emit, ...]) -> tuple[Node, ...]:
     ['Scan', 'Roll', 'Emit']
     """
     order: dict[Node, None] = {}
-    stack: list[tuple[Node, bool]] = [(emit, False) for emit in reversed(emits)]
+    stack: list[tuple[Node, bool]] = [(emit, False) for emit in reversed(last)]
     while stack:
         node, ready = stack.pop()
         if node in order:

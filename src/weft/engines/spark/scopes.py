@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
-
-from weft.plan.nodes import topological
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
 
     from weft.engines.base import Unsupported
-    from weft.plan import Emit, Node, Roll
     from weft.plan.planned_scope import PlannedScope
 
 
@@ -40,8 +37,3 @@ class Strategy(Protocol):
     def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
         """Return a lazy DataFrame for each query of the scope."""
         ...
-
-
-def nodes_under(rolls: Iterable[Roll]) -> tuple[Node, ...]:
-    """List these windows and all they are computed from, inputs first."""
-    return topological(cast("tuple[Emit, ...]", tuple(rolls)))

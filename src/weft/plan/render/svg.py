@@ -43,14 +43,13 @@ def svg(graph: Graph) -> str:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0.5L7.5 4L0 7.5z"/></marker></defs>',
         *_arrows(graph, layout, arrows),
-        *(_box(box, layout.columns[i], layout.middles[i], most) for box, i in _numbered(graph)),
+        *(
+            _box(box, layout.columns[i], layout.middles[i], most)
+            for i, box in enumerate(graph.boxes)
+        ),
         "</svg>",
     ]
     return "\n".join(parts)
-
-
-def _numbered(graph: Graph) -> list[tuple[Box, int]]:
-    return [(box, i) for i, box in enumerate(graph.boxes)]
 
 
 def _height(box: Box) -> int:

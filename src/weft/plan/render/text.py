@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 MANY_RESULTS = 60  # above this many, `text` prints a summary
 FIRST_RESULTS = 20
 _MOST_LINES = 80  # of a summary, however long the chains that its first results hang on
+_SHARE_HEADS = (
+    *("query", "label", "window", "fed by"),
+    *("marginal cost", "cost alone", "not shared because"),
+)
 _WIDEST = 96  # costs line up in one column unless a line is longer than this
 
 
@@ -159,27 +163,10 @@ def _strategies(plan: PlanBody) -> list[str]:
 
 def _shares(plan: PlanBody, limit: int) -> list[str]:
     rows = [
-        (
-            printable(s.query),
-            printable(s.label),
-            printable(s.window),
-            printable(s.feeder),
-            amount(s.marginal),
-            amount(s.alone),
-            printable(s.reason),
-        )
+        (*map(printable, s[:4]), amount(s.marginal), amount(s.alone), printable(s.reason))
         for s in plan.shares[:limit]
     ]
-    heads = (
-        "query",
-        "label",
-        "window",
-        "fed by",
-        "marginal cost",
-        "cost alone",
-        "not shared because",
-    )
-    lines = table(heads, rows, right=(4, 5))
+    lines = table(_SHARE_HEADS, rows, right=(4, 5))
     rest = len(plan.shares) - limit
     return [*lines, _more(rest)] if rest > 0 else lines
 

@@ -100,22 +100,9 @@ def counted(count: int, noun: str) -> str:
 
 def node_ids(nodes: tuple[Node, ...]) -> dict[Node, str]:
     """Name the nodes that others read by a letter of their kind and their position."""
-    ids: dict[Node, str] = {}
-    for node in nodes:
-        match node:
-            case Scan():
-                ids[node] = f"s{len(ids)}"
-            case Slice():
-                ids[node] = f"p{len(ids)}"
-            case Roll():
-                ids[node] = f"w{len(ids)}"
-            case Join():
-                ids[node] = f"j{len(ids)}"
-            case Emit():
-                pass
-            case _:
-                assert_never(node)
-    return ids
+    letters = {Scan: "s", Slice: "p", Roll: "w", Join: "j"}
+    read = (node for node in nodes if not isinstance(node, Emit))
+    return {node: f"{letters[type(node)]}{at}" for at, node in enumerate(read)}
 
 
 def factor_windows(nodes: tuple[Node, ...]) -> frozenset[Node]:

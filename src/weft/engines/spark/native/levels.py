@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from weft.engines.spark.scopes import nodes_under
 from weft.engines.spark.sql.fan_out import Reading
 from weft.engines.spark.sql.readings import Place, Shape, places_of, reading_of, special_start
 from weft.plan import Node, Roll, Scan, Slice
+from weft.plan.nodes import topological
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ class Levels:
 
     @cached_property
     def _nodes(self) -> tuple[Node, ...]:
-        return nodes_under(self.rolls)
+        return topological(self.rolls)
 
     @cached_property
     def _heights(self) -> dict[Slice | Roll, int]:

@@ -80,8 +80,7 @@ class TableSink:
 
     def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
         """Write the partition of the batch, in place of what it held."""
-        named = rows if query is None else rows.select(F.lit(query).alias(QUERY), "*")
-        numbered = named.withColumn(BATCH, F.lit(batch_id).cast("bigint"))
+        numbered = _named(rows, query).withColumn(BATCH, F.lit(batch_id).cast("bigint"))
         session = rows.sparkSession
         if not session.catalog.tableExists(self.name):
             numbered.limit(0).write.partitionBy(BATCH).format("parquet").saveAsTable(self.name)
@@ -98,8 +97,11 @@ class FunctionSink:
 
     def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
         """Call it; where it serves several queries, a first column has the query's name."""
-        named = rows if query is None else rows.select(F.lit(query).alias(QUERY), "*")
-        self.function(named, batch_id)
+        self.function(_named(rows, query), batch_id)
+
+
+def _named(rows: DataFrame, query: str | None) -> DataFrame:
+    return rows if query is None else rows.select(F.lit(query).alias(QUERY), "*")
 
 
 Given = object  # a path, a Sink, or a function of rows and batch number

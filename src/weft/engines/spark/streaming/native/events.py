@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from weft.engines.spark.streaming.streams import Stream
-    from weft.plan.planned_scope import PlannedScope
 
 _KEPT = "kept"
 
@@ -40,7 +39,10 @@ def events_of(stream: Stream, source: DataFrame) -> tuple[Events, ...]:
         *(_plain(text, name) for text, name in names.items()),
         *(F.expr(f"{micros} AS {name}") for name in (TIME, START)),
         *(_plain(text, name) for text, name in arguments.items()),
-        *(F.expr(f"{scope.scan.where or 'true'} AS {_KEPT}{i}") for i, scope in _numbered(stream)),
+        *(
+            F.expr(f"{scope.scan.where or 'true'} AS {_KEPT}{i}")
+            for i, scope in enumerate(stream.scopes)
+        ),
     )
     frame = _copied(stream, picked, names, tuple(arguments.values()))
     fields = {field.name: field.dataType for field in frame.schema}
@@ -50,10 +52,6 @@ def events_of(stream: Stream, source: DataFrame) -> tuple[Events, ...]:
         Events(frame, tuple(names[text] for _, text in s.keys), arguments, types, time_type)
         for s in stream.scopes
     )
-
-
-def _numbered(stream: Stream) -> list[tuple[int, PlannedScope]]:
-    return list(enumerate(stream.scopes))
 
 
 def _plain(text: str, name: str) -> Column:
@@ -66,11 +64,11 @@ def _copied(
 ) -> DataFrame:
     if len(stream.scopes) == 1:
         return picked.where(f"{_KEPT}0").drop(f"{_KEPT}0")
-    flags = ", ".join(f"CASE WHEN {_KEPT}{i} THEN {i} END" for i, _ in _numbered(stream))
+    flags = ", ".join(f"CASE WHEN {_KEPT}{i} THEN {i} END" for i in range(len(stream.scopes)))
     copies = picked.selectExpr("*", f"explode(array_compact(array({flags}))) AS {FEEDER}")
     own = []
     for text, name in keys.items():
-        having = [i for i, scope in _numbered(stream) if text in dict(scope.keys).values()]
+        having = [i for i, scope in enumerate(stream.scopes) if text in dict(scope.keys).values()]
         listed = ", ".join(map(str, having))
         whole = len(having) == len(stream.scopes)
         own.append(name if whole else f"CASE WHEN {FEEDER} IN ({listed}) THEN {name} END AS {name}")
