@@ -86,7 +86,7 @@ def run(
     in-process otherwise.
     `strategy` forces how Spark runs it, "native" or "columnar"; without it the plan decides.
     """
-    from weft.frames import FrameKind, from_arrow, kind_of
+    from weft.frames import FrameKind, from_arrow, kind_of, to_arrow
 
     kinds = {name: kind_of(table) for name, table in tables.items()}
     kind: FrameKind = next(iter(kinds.values()), "arrow")
@@ -94,7 +94,7 @@ def run(
     own = tables_for(chosen, tables)
     results = _run(asked, own, chosen, planner, statistics, strategy)
     if family_of(chosen) != "spark" or kind != "spark":
-        results = {name: from_arrow(_arrow(table), kind) for name, table in results.items()}
+        results = {name: from_arrow(to_arrow(table), kind) for name, table in results.items()}
     return next(iter(results.values())) if len(results) == 1 else results
 
 
@@ -109,7 +109,7 @@ def run_measured(
 ) -> tuple[dict[str, pa.Table], Measures]:
     """Run like `run`, to the end; return Arrow tables by query, and what the run did and took."""
     from weft.engines.measures import MeasuringEngine
-    from weft.frames import kind_of
+    from weft.frames import kind_of, to_arrow
 
     chosen = engine_named(engine or default_engine(map(kind_of, tables.values())), strategy)
     if not isinstance(chosen, MeasuringEngine):
@@ -120,7 +120,7 @@ def run_measured(
     own = tables_for(chosen, tables)
     plan = plan_for(asked, own, chosen, planner, statistics, strategy)
     results, measures = chosen.run_measured(plan, own)
-    return {name: _arrow(table) for name, table in results.items()}, measures
+    return {name: to_arrow(table) for name, table in results.items()}, measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +171,13 @@ def verify(
 def _answer(
     workload: Workload, tables: Mapping[str, pa.Table], engine: str, planner: str
 ) -> dict[str, pa.Table]:
+    from weft.frames import to_arrow
+
     if engine == STREAM:
         return _streamed(workload, tables, planner)
     chosen = engine_named(engine)
     results = _run(workload, tables_for(chosen, tables), chosen, planner)
-    return {name: _arrow(table) for name, table in results.items()}
+    return {name: to_arrow(table) for name, table in results.items()}
 
 
 def _streamed(
@@ -228,12 +230,6 @@ def tables_for(engine: Engine, tables: Mapping[str, Any]) -> dict[str, Any]:
     session = next((f.sparkSession for f in frames.values()), None) or current_session()
     others = {n: to_spark(to_arrow(t), session) for n, t in tables.items() if n not in frames}
     return frames | others
-
-
-def _arrow(table: Any) -> pa.Table:
-    from weft.frames import to_arrow
-
-    return to_arrow(table)
 
 
 def default_engine(kinds: Iterable[str]) -> str:
