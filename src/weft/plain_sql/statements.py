@@ -156,14 +156,8 @@ class _Statement:
         time = column(scan.time)
         keys = [f"{text} AS {k}" for k, (_, text) in zip(self._keys, self.scope.keys, strict=True)]
         arguments = [f"{text} AS {name}" for text, name in self._arguments.items()]
-        listed = ", ".join(
-            [
-                *keys,
-                f"unix_micros({time}) AS {_TIME}",
-                f"unix_micros({time}) AS {START}",
-                *arguments,
-            ]
-        )
+        times = [f"unix_micros({time}) AS {name}" for name in (_TIME, START)]
+        listed = ", ".join([*keys, *times, *arguments])
         kept = f" AND ({scan.where})" if scan.where else ""
         return f"SELECT {listed} FROM {column(scan.source)} WHERE {time} IS NOT NULL{kept}"
 

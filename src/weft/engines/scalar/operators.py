@@ -146,19 +146,15 @@ def floored(value: Any, result: pa.DataType, *, up: bool) -> Any:
 
 def negated(value: Any) -> Any:
     """Change the sign; the least integer has no counterpart."""
-    return within(-value, pa.int64()) if isinstance(value, int) else _unary_minus(value)
-
-
-def _unary_minus(value: Any) -> Any:
+    if isinstance(value, int):
+        return within(-value, pa.int64())
     return value.copy_negate() if isinstance(value, Decimal) and value else -value
 
 
 def magnitude(value: Any) -> Any:
     """Drop the sign; the least integer has no counterpart."""
-    return within(abs(value), pa.int64()) if isinstance(value, int) else _without_sign(value)
-
-
-def _without_sign(value: Any) -> Any:
+    if isinstance(value, int):
+        return within(abs(value), pa.int64())
     return value.copy_abs() if isinstance(value, Decimal) else abs(value)
 
 

@@ -114,8 +114,5 @@ def trim(value: str, letters: str = " ", position: str = "BOTH") -> str:
     >>> trim("  a\\t "), trim("xxax", "x", "LEADING")
     ('a\\t', 'ax')
     """
-    if position == "LEADING":
-        return value.lstrip(letters) if letters else value
-    if position == "TRAILING":
-        return value.rstrip(letters) if letters else value
-    return value.strip(letters) if letters else value
+    strip = {"LEADING": value.lstrip, "TRAILING": value.rstrip}.get(position, value.strip)
+    return strip(letters)
