@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from weft.engines.kinds import is_number
 from weft.engines.types import require_condition, type_of
 from weft.errors import DataError, QueryError
 from weft.expression import canonical, column, tree
 from weft.window import PunctuatedWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weft.aggregates import AggregateCall
     from weft.engines.types import Types
     from weft.query import Query
@@ -73,7 +76,15 @@ def time_type(source: pa.DataType, name: str) -> pa.DataType:
 def call_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
     """Return the type of an aggregate's result, or say why the function cannot take its input."""
     first = expression_type(call.args[0], source) if call.args else pa.int64()
-    _check_input(call, first)
+    fits = {
+        "anything": True,
+        "plain values": not pa.types.is_nested(first),
+        "numbers": is_number(first),
+        "integers": pa.types.is_integer(first),
+        "booleans": pa.types.is_boolean(first),
+    }
+    if not pa.types.is_null(first):
+        check_input(call, str(first), fits)
     fixed: dict[str, pa.DataType] = {
         "long": pa.int64(),
         "double": pa.float64(),
@@ -91,18 +102,10 @@ def call_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
     return pa.int64() if kind == "sum" and pa.types.is_integer(first) else pa.float64()
 
 
-def _check_input(call: AggregateCall, given: pa.DataType) -> None:
-    integer, boolean = pa.types.is_integer(given), pa.types.is_boolean(given)
-    number = integer or pa.types.is_floating(given) or pa.types.is_decimal(given)
-    fits = {
-        "anything": True,
-        "plain values": not pa.types.is_nested(given),
-        "numbers": number,
-        "integers": integer,
-        "booleans": boolean,
-    }
+def check_input(call: AggregateCall, given: str, fits: Mapping[str, bool]) -> None:
+    """Refuse an input of a type that is none of those which a function takes."""
     needed = call.aggregate.accepts
-    if not fits[needed] and not pa.types.is_null(given):
+    if not fits[needed]:
         raise QueryError(
             f"{call} cannot be computed: {call.args[0]} is of type {given}",
             hint=f"{call.function} needs {needed}; cast the column, or use another aggregate",

@@ -16,7 +16,7 @@ from weft.engines.joins import variable_types
 from weft.engines.spark.joins.mode import Running
 from weft.engines.spark.joins.row_set import INSTANT, Rows
 from weft.engines.spark.joins.rows import JoinRows
-from weft.engines.spark.native.events import check_input
+from weft.engines.spark.native.events import check_argument
 from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.sql.instants import floor_to
 from weft.engines.spark.sql.kinds import SPARK_KINDS
@@ -158,7 +158,7 @@ class JoinCompilation:
         type: DataType | None = None
         if call.args:
             type = self.rows.argument_type(side, call.partials[0])
-            check_input(call, {call.args[0]: type})
+            check_argument(call, {call.args[0]: type})
         columns = tuple(self.rows.partial_name(side, p) if p.args else count for p in call.partials)
         return lower(Lowered(columns, call, type, ()))
 

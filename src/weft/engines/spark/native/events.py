@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import AtomicType, BooleanType, DataType, IntegralType, NullType, NumericType
 
+from weft.engines.schema import check_input
 from weft.engines.spark.sql.fan_out import START
 from weft.engines.spark.sql.timestamps import micros_of
-from weft.errors import InternalError, QueryError
+from weft.errors import InternalError
 from weft.expression import column
 
 if TYPE_CHECKING:
@@ -74,10 +75,10 @@ def check_inputs(emits: Iterable[Emit], types: Mapping[str, DataType]) -> None:
     """Refuse the first aggregate whose input is of a type that it does not take."""
     for emit in emits:
         for _, call in emit.outputs:
-            check_input(call, types)
+            check_argument(call, types)
 
 
-def check_input(call: AggregateCall, types: Mapping[str, DataType]) -> None:
+def check_argument(call: AggregateCall, types: Mapping[str, DataType]) -> None:
     """Refuse an input that a function does not take, before Spark converts it silently."""
     takes = {
         "anything": DataType,
@@ -86,10 +87,6 @@ def check_input(call: AggregateCall, types: Mapping[str, DataType]) -> None:
         "integers": IntegralType,
         "booleans": BooleanType,
     }
-    needed = call.aggregate.accepts
     given = types[call.args[0]] if call.args else NullType()
-    if not isinstance(given, takes[needed] | NullType):
-        raise QueryError(
-            f"{call} cannot be computed: {call.args[0]} is of type {given.simpleString()}",
-            hint=f"{call.function} needs {needed}; cast the column, or use another aggregate",
-        )
+    fits = {name: isinstance(given, kind | NullType) for name, kind in takes.items()}
+    check_input(call, given.simpleString(), fits)
