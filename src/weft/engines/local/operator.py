@@ -8,6 +8,7 @@ and `restored` makes the operator again from all chunks.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from weft.engines.local.state.chunks import name_of_base, name_of_window
 from weft.engines.local.state.journal import Journal, StateChanges
 from weft.engines.local.state.snapshot import restore
 from weft.engines.local.values.keys import KeyCodes
-from weft.engines.local.values.shallow_copy import copied
 from weft.engines.local.windows.close import Closing, Emitted, Types
 from weft.engines.local.windows.event_windows import Delimited, Member, Rolls, stores_of
 from weft.engines.local.windows.events import Timed, events_of
@@ -214,10 +214,10 @@ class ScopeOperator:
 
     def saved(self) -> ScopeOperator:
         """Return the operator as it is now, to go back to; columns are shared, never changed."""
-        kept = copied(self)
+        kept = copy(self)
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
         kept.delimited = [store.saved() for store in self.delimited]
-        kept.plan, kept.since_us = copied(self.plan), dict(self.since_us)
+        kept.plan, kept.since_us = copy(self.plan), dict(self.since_us)
         kept.codes = self.codes.saved()
         kept.journal = None if self.journal is None else self.journal.saved()
         return kept

@@ -6,6 +6,7 @@ bytes where events held a text. `ranks` orders codes as their keys, for results.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ import pyarrow as pa
 
 from weft.engines.local.values.arrow import Array, of_numbers, pc
 from weft.engines.local.values.coding import canonical_floats, sortable
-from weft.engines.local.values.shallow_copy import copied
 from weft.errors import UnsupportedError
 from weft.kernels.arrow_columns import column_of
 from weft.kernels.compiled import unlocked
@@ -219,8 +219,8 @@ class KeyCodes:
 
     def saved(self) -> KeyCodes:
         """Return the codes as they are now, to go back to; arrays are shared, never changed."""
-        kept = copied(self)
-        kept.columns, kept.pairs = [*map(copied, self.columns)], [*map(copied, self.pairs)]
+        kept = copy(self)
+        kept.columns, kept.pairs = [*map(copy, self.columns)], [*map(copy, self.pairs)]
         return kept
 
     def known(self, arrays: Sequence[Array]) -> KnownKeys | None:
