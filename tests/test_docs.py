@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,23 @@ def test_examples_run(script: Path | None, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
+
+
+def test_the_python_of_the_page_on_features_runs_and_says_what_it_prints() -> None:
+    page = (ROOT / "docs" / "features.md").read_text()
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, names)
+    heads, *rows = re.findall(r"^\| (?:user|ann|bob|eve) .*$", page, re.MULTILINE)
+    training = names["training"]
+    assert [cell.strip() for cell in heads.strip("|").split("|")] == training.column_names
+    said = {None: "NULL", True: "true", False: "false"}
+    for row, found in zip(rows, training.to_pylist(), strict=True):
+        user, at, fraud, *features = found.values()
+        values = [user, f"{at:%H:%M:%S}", said[fraud]]
+        values += ["NULL" if value is None else str(value) for value in features]
+        assert [cell.strip() for cell in row.strip("|").split("|")] == values
+    (shown,) = re.findall(r"```\n(FEATURES.*?)```", page, re.DOTALL)
+    assert shown.strip() == str(names["plan"])
+    assert names["now"].equals(training)
+    assert names["both"].column_names[3:] == ["paid_n_1h", "paid_n_7d", "back_n_30d"]

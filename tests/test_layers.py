@@ -27,6 +27,7 @@ LAYERS = [
     {"engines"},
     {"sessions", "plain_sql"},
     {"running"},
+    {"features"},
     {"calibration", "starting", "statement"},
     {"testing"},
     {"bench"},

@@ -36,8 +36,11 @@ from weft.window import (
     session,
     tumbling,
 )
+from weft.window.trailing import rows
 
 if TYPE_CHECKING:
+    from weft.features import Events, as_of, rolling
+    from weft.features.session import FeatureSession
     from weft.parsing import parse
     from weft.plain_sql.statements import rewrite
     from weft.planners.portfolio import optimize
@@ -50,9 +53,13 @@ __version__ = "0.1.0"
 # Loaded when first asked for: the parser alone takes longer to import than all the rest.
 _LATER = {
     "explain": "weft.statement",
+    "Events": "weft.features",
+    "FeatureSession": "weft.features.session",
     "LocalSession": "weft.sessions.local_session",
     "parse": "weft.parsing",
+    "as_of": "weft.features",
     "optimize": "weft.planners.portfolio",
+    "rolling": "weft.features",
     "rewrite": "weft.plain_sql.statements",
     "sql": "weft.statement",
     "start": "weft.starting",
@@ -68,9 +75,10 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "DataError", "InputError", "InternalError", "JoinInput", "JoinQuery", "LocalSession",
-    "Plan", "Query", "QueryError", "Report", "Statistics", "UnsupportedError", "UserWindow",
-    "WeftError", "Workload", "agg", "aggregate", "calendar", "counting", "cumulating",
-    "explain", "hopping", "measured", "optimize", "parse", "punctuated", "rewrite", "run",
-    "session", "sql", "start", "tumbling", "verify",
+    "DataError", "Events", "FeatureSession", "InputError", "InternalError", "JoinInput",
+    "JoinQuery", "LocalSession", "Plan", "Query", "QueryError", "Report", "Statistics",
+    "UnsupportedError", "UserWindow", "WeftError", "Workload", "agg", "aggregate", "as_of",
+    "calendar", "counting", "cumulating", "explain", "hopping", "measured", "optimize",
+    "parse", "punctuated", "rewrite", "rolling", "rows", "run", "session", "sql", "start",
+    "tumbling", "verify",
 ]  # fmt: skip

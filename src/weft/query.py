@@ -94,7 +94,7 @@ class Query:
             "windows": _as_windows(windows),
             "aggs": tuple(
                 (alias, replace(call, args=tuple(map(canonical, call.args))))
-                for alias, call in _checked_aggs(name, aggs)
+                for alias, call in checked_aggs(name, aggs)
             ),
             "watermark_us": None if watermark is None else duration_us(watermark),
             "window_columns": window_columns,
@@ -162,7 +162,8 @@ def _as_windows(windows: AskedWindows) -> tuple[tuple[str, Window], ...]:
     )
 
 
-def _checked_aggs(query: str, aggs: AskedAggregates) -> Iterator[tuple[str, AggregateCall]]:
+def checked_aggs(query: str, aggs: AskedAggregates) -> Iterator[tuple[str, AggregateCall]]:
+    """Read aggregates by alias; refuse what is none, and a query without any."""
     if not aggs:
         raise QueryError(
             f"query {query!r} asks for no aggregate", hint="add one, such as weft.agg.count()"

@@ -18,7 +18,8 @@ _FAMILIES = (
     *("kernels.speed", "kernels.latency", "kernels.techniques"),
     *("planners.weave", "planners.factor", "planners.subsume"),
     *("local.speed", "local.memory", "local.subsume", "local.cutty"),
-    *("joins.entries", "spark.batch", "spark.plans", "spark.stream"),
+    *("anchors.techniques", "anchors.local", "joins.entries"),
+    *("spark.batch", "spark.plans", "spark.stream", "anchors.spark"),
 )
 
 

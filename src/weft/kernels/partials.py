@@ -22,6 +22,7 @@ from weft.kernels.ranges.choice import aggregate_ranges
 
 if TYPE_CHECKING:
     from weft.kernels.columns import Columns
+    from weft.kernels.ranges.choice import RangeTechnique
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -192,12 +193,14 @@ class Partials:
         present = None if self.present is None else self.present[rows]
         return Partials(self.kind, self.operation, columns, present)
 
-    def over_ranges(self, starts: Int64s, ends: Int64s) -> Partials:
+    def over_ranges(
+        self, starts: Int64s, ends: Int64s, technique: RangeTechnique | None = None
+    ) -> Partials:
         """Aggregate rows `[start, end)` for each pair of bounds.
 
         Absent rows hold the identity, so only the flags need to know about them.
         """
-        columns = aggregate_ranges(self.columns, starts, ends, self.operation)
+        columns = aggregate_ranges(self.columns, starts, ends, self.operation, technique)
         if self.present is None:
             some = ends > starts
         else:

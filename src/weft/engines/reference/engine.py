@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from weft.engines.features import feature_schema
 from weft.engines.joins import join_schema, variable_types
+from weft.engines.reference.anchors import interpret_features
 from weft.engines.reference.interpreter import Interpreter
 from weft.engines.reference.joins import evaluate_join
 from weft.engines.reference.oracle import ResultRow, evaluate
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from weft.engines.base import Unsupported
     from weft.plan import Plan
+    from weft.plan.anchors import FeaturePlan
     from weft.query import AnyQuery
 
 
@@ -59,6 +62,14 @@ class ReferenceEngine:
             )
             for q in workload.queries
         }
+
+    def features(self, plan: FeaturePlan, sources: Mapping[str, pa.Table]) -> pa.Table:
+        """Fold the windows of every point; return the feature columns, in the points' order."""
+        schema = feature_schema(plan, _schemas(sources))
+        rows = interpret_features(plan, _rows(sources))
+        values = zip(*rows, strict=True) if rows else ([] for _ in schema)
+        columns = zip(values, schema, strict=True)
+        return pa.table({field.name: _array(list(own), field.type) for own, field in columns})
 
 
 def _schema(query: AnyQuery, sources: Mapping[str, pa.Table]) -> pa.Schema:

@@ -17,7 +17,7 @@ from weft.errors import UnsupportedError, require
 from weft.frames import in_microseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -169,6 +169,14 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
     converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     return converted
+
+
+def types_of(frame: DataFrame, expressions: Sequence[str]) -> list[pa.DataType]:
+    """Return the types of expressions over a DataFrame as Spark has them, in terms of Arrow."""
+    from pyspark.sql import functions as F
+
+    named = [F.expr(text).alias(f"e{at}") for at, text in enumerate(expressions)]
+    return list(arrow_schema(frame.select(*named).schema).types)
 
 
 def columns_of_frame(frame: DataFrame) -> TableColumns:

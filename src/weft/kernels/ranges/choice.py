@@ -37,9 +37,16 @@ RangeTechnique = Literal[
 FEW_VALUES = 1 << 12  # combined before a table could be set up
 
 
-def aggregate_ranges(values: Any, starts: Int64s, ends: Int64s, operation: Operation) -> Columns:
+def aggregate_ranges(
+    values: Any,
+    starts: Int64s,
+    ends: Int64s,
+    operation: Operation,
+    technique: RangeTechnique | None = None,
+) -> Columns:
     """Aggregate the partials `[start, end)` for each pair of bounds.
 
+    `technique` is run as it is told; without it the ranges and the operation decide.
     An empty range is the identity. Float sums are compensated: within 1e-9 of the exact sum of
     the range, whatever values lie outside it. An integer sum beyond 64 bits is refused.
 
@@ -53,7 +60,7 @@ def aggregate_ranges(values: Any, starts: Int64s, ends: Int64s, operation: Opera
     columns = operation.as_columns(values)
     if isinstance(operation.algebra, algebra.SumFloat64):
         pairs = (columns, np.zeros_like(columns))
-        return rounded(*aggregate_ranges(pairs, starts, ends, COMPENSATED_SUM))
+        return rounded(*aggregate_ranges(pairs, starts, ends, COMPENSATED_SUM, technique))
     starts = np.ascontiguousarray(starts, np.int64)
     ends = np.ascontiguousarray(ends, np.int64)
     ranges = survey(starts, ends)
@@ -62,7 +69,8 @@ def aggregate_ranges(values: Any, starts: Int64s, ends: Int64s, operation: Opera
     if ranges.first < 0 or ranges.last > length(columns):
         raise InternalError(f"a range lies outside the {length(columns)} partials")
     try:
-        return _run(ranges, columns, starts, ends, operation)
+        chosen = technique or choose(ranges, operation)
+        return _run(chosen, ranges, columns, starts, ends, operation)
     except OverflowError:
         raise DataError(
             f"{operation.name} of a range does not fit 64 bits",
@@ -127,9 +135,14 @@ def choose(ranges: Survey, operation: Operation) -> RangeTechnique:
 
 
 def _run(
-    ranges: Survey, columns: Columns, starts: Int64s, ends: Int64s, operation: Operation
+    technique: RangeTechnique,
+    ranges: Survey,
+    columns: Columns,
+    starts: Int64s,
+    ends: Int64s,
+    operation: Operation,
 ) -> Columns:
-    match choose(ranges, operation):
+    match technique:
         case "one_by_one":
             out = operation.columns(starts.size)
             _one_by_one(operation.algebra, columns, starts, ends, out)

@@ -68,7 +68,8 @@ def _start_fan_out(inputs: WindowedEvents) -> Runner:
 DUCKDB_FAN_OUT = Contender(_start_fan_out, needs=("duckdb",))
 
 
-def _polars() -> Any:
+def limited_polars() -> Any:
+    """Load Polars with as many threads as everyone has here."""
     # Polars reads this once, when it is loaded.
     os.environ.setdefault("POLARS_MAX_THREADS", str(THREADS))
     import polars
@@ -77,7 +78,7 @@ def _polars() -> Any:
 
 
 def _start_polars_union(inputs: WindowedEvents) -> Runner:
-    pl = _polars()
+    pl = limited_polars()
     frame = pl.DataFrame(inputs.table)
 
     def part(place: int, shape: Shape) -> Any:
@@ -98,7 +99,7 @@ POLARS_UNION = Contender(_start_polars_union, needs=("polars",))
 
 def _polars_dynamic(*, sorted_by_key: bool) -> Contender:
     def start(inputs: WindowedEvents) -> Runner:
-        pl = _polars()
+        pl = limited_polars()
         frame = pl.DataFrame(inputs.table)
         if sorted_by_key:
             frame = frame.sort("k", maintain_order=True)

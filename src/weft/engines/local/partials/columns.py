@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft.kernels.partials import Bools, Int64s
+    from weft.kernels.ranges.choice import RangeTechnique
 
 Rows = npt.NDArray[Any]  # positions, or a mask
 Self = TypeVar("Self")
@@ -93,9 +94,11 @@ class KernelPartials:
         """Select rows."""
         return KernelPartials(self.partials.take(rows), self.codings)
 
-    def over_ranges(self, starts: Int64s, ends: Int64s) -> KernelPartials:
+    def over_ranges(
+        self, starts: Int64s, ends: Int64s, technique: RangeTechnique | None = None
+    ) -> KernelPartials:
         """Combine rows."""
-        return KernelPartials(self.partials.over_ranges(starts, ends), self.codings)
+        return KernelPartials(self.partials.over_ranges(starts, ends, technique), self.codings)
 
     def settled(self) -> KernelPartials:
         """Nothing is put off here."""
@@ -152,12 +155,14 @@ class LimbSums:
         """Select rows."""
         return LimbSums(tuple(limb[rows] for limb in self.limbs), self.scale)
 
-    def over_ranges(self, starts: Int64s, ends: Int64s) -> LimbSums:
+    def over_ranges(
+        self, starts: Int64s, ends: Int64s, technique: RangeTechnique | None = None
+    ) -> LimbSums:
         """Add up; a plain int64 is split first where the sums could leave it."""
         sums = self
         if len(self.limbs) == 1 and largest_magnitude(self.limbs[0]) * len(self) >= 2**63:
             sums = self.split()
-        added = tuple(aggregate_ranges(limb, starts, ends, COUNT) for limb in sums.limbs)
+        added = tuple(aggregate_ranges(limb, starts, ends, COUNT, technique) for limb in sums.limbs)
         return LimbSums(added, self.scale)
 
     def settled(self) -> LimbSums:

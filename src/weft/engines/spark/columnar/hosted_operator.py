@@ -59,7 +59,7 @@ class HostedScope:
     def output(self) -> pa.Schema:
         """The schema of rows: the number of the emit, keys, bounds in microseconds, aggregates."""
         keys = [expression_type(text, self.source) for _, text in self.emits[0].keys]
-        values = [_result_type(call, self.source) for call in self.calls]
+        values = [result_type(call, self.source) for call in self.calls]
         return pa.schema(
             [
                 pa.field(NODE, pa.int32()),
@@ -73,7 +73,7 @@ class HostedScope:
     def dump(self) -> bytes:
         """Write the description; user-defined windows and aggregates go along by value."""
         nodes = topological(self.emits)
-        described = (_packed(nodes), len(self.emits), self.source, tuple(_customs(self.calls)))
+        described = (_packed(nodes), len(self.emits), self.source, tuple(customs_of(self.calls)))
         return dumped(described)
 
     @staticmethod
@@ -223,13 +223,14 @@ def _unpacked(packed: Iterable[tuple[Any, tuple[object, ...]]]) -> list[Node]:
     return nodes
 
 
-def _customs(calls: Iterable[AggregateCall]) -> Iterable[tuple[Monoid, AggregateFunction]]:
+def customs_of(calls: Iterable[AggregateCall]) -> Iterable[tuple[Monoid, AggregateFunction]]:
+    """List the user's own aggregates among the calls, for executors to know them too."""
     for name in dict.fromkeys(call.function for call in calls):
         if not is_built_in(name):
             yield monoid(name), aggregate_function(name)
 
 
-def _result_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
+def result_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
     """Return the type of a result; that of a custom aggregate is tried out on a plain value."""
     type = call_type(call, source)
     if not pa.types.is_null(type) or is_built_in(call.function):

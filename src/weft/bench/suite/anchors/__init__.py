@@ -1,0 +1,1 @@
+"""Entries on windows at anchors: rolling, and as of labels."""

@@ -1,0 +1,98 @@
+"""From a plan of features to one lazy DataFrame: a shuffle and a sort for each set of keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from weft.engines.features import common_type
+from weft.engines.spark.anchors.executor import Described, Feeder
+from weft.engines.spark.anchors.shipment import as_of_shipment, rolling_shipment
+from weft.engines.spark.columnar.hosted_operator import customs_of, result_type
+from weft.engines.spark.columnar.pickles import dumped
+from weft.engines.spark.native.events import check_input
+from weft.engines.spark.session import arrow_schema, spark_schema, types_of
+from weft.errors import UnsupportedError
+from weft.expression import column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from weft.engines.spark.anchors.shipment import Shipment
+    from weft.plan.anchors import FeaturePlan
+    from weft.query import Keys
+
+
+def run_features(plan: FeaturePlan, sources: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the points with their features, lazily; rows come in no particular order."""
+    for name, frame in sources.items():
+        if frame.isStreaming:
+            raise UnsupportedError(
+                f"the {name} are a stream, and features are computed in batch",
+                hint="pass a table, such as what the stream has written so far",
+            )
+    points = sources[plan.points.source]
+    own = points.columns
+    if plan.points.rolling:
+        points = _with_features(plan, points, rolling_shipment(plan, points))
+    else:
+        groups: dict[Any, list[Any]] = {}
+        for scope in plan.scopes:
+            scan, keys, _ = scope
+            types = _key_types(keys, points, sources[scan.source])
+            groups.setdefault((tuple(name for name, _ in keys), types), []).append(scope)
+        for (_, types), scopes in groups.items():
+            shipment = as_of_shipment(plan, points, scopes, types, sources)
+            points = _with_features(plan, points, shipment)
+    names = [*own, *(name for name, _, _ in plan.features.outputs)]
+    return points.select(*(F.col(column(name)) for name in names))
+
+
+def _key_types(keys: Keys, points: DataFrame, events: DataFrame) -> tuple[pa.DataType, ...]:
+    """Return the types in which keys are compared, as Spark tells those of both tables."""
+    own = types_of(points, [column(name) for name, _ in keys])
+    theirs = types_of(events, [text for _, text in keys])
+    pairs = zip(keys, own, theirs, strict=True)
+    return tuple(common_type(name, a, b) for (name, _), a, b in pairs)
+
+
+def _with_features(plan: FeaturePlan, points: DataFrame, shipment: Shipment) -> DataFrame:
+    """Send rows through the kernels; return the points with the columns of this shipment."""
+    schema = arrow_schema(shipment.frame.schema)
+    sent = {field.name: field for field in shipment.frame.schema}
+    outputs: list[tuple[str, int, int, Any]] = []
+    for source, trails in enumerate(shipment.trails):
+        for name, at, call in plan.outputs_of(trails):
+            outputs.append((name, source, trails.index(at), shipment.call(call, source)))
+    for _, source, _, call in outputs:
+        named = {own: text for text, own in shipment.arguments[source].items()}
+        asked = replace(call, args=tuple(named[own] for own in call.args))
+        check_input(asked, {text: sent[own].dataType for own, text in named.items()})
+    types = tuple(result_type(call, schema) for _, _, _, call in outputs)
+    described = Described(
+        keys=shipment.keys,
+        rolling=plan.points.rolling,
+        payload=tuple(dict.fromkeys(shipment.payload)),
+        trails=tuple(shipment.own(plan, s) for s in range(len(shipment.trails))),
+        outputs=tuple((source, at, call) for _, source, at, call in outputs),
+        types=types,
+    )
+    customs = tuple(customs_of(call for _, _, _, call in outputs))
+    found = spark_schema(pa.schema([pa.field(f"f{i}", t) for i, t in enumerate(types)]))
+    result = StructType(
+        [*(StructField(n, sent[n].dataType) for n in described.payload), *found.fields]
+    )
+    rows = shipment.frame.mapInArrow(Feeder(dumped((described, customs))), result)
+    return rows.select(
+        *(
+            F.col(own).alias(field.name, metadata=field.metadata)
+            for own, field in zip(shipment.payload, points.schema, strict=True)
+        ),
+        *(F.col(f"f{i}").alias(name) for i, (name, _, _, _) in enumerate(outputs)),
+    )

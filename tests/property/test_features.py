@@ -1,0 +1,129 @@
+"""Windows at anchors: the local engine equals the reference engine, whatever is asked."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.testing.strategies import DECOMPOSABLE, HOLISTIC, events
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONCATENATED = weft.agg.custom(
+    "joined_in_time",
+    lift=lambda i: "" if i is None else f"{i},",
+    combine=lambda a, b: a + b,
+    lower=lambda text: text,
+    identity="",
+    commutative=False,
+    idempotent=False,
+)
+CALLS = (*DECOMPOSABLE, *HOLISTIC, weft.agg.min("k"), weft.agg.sum("x * 2"), CONCATENATED("i"))
+UNITS = (1, 1_000, 60_000_000, 86_400_000_000 * 30)  # from microseconds to months
+
+
+def windows(unit_us: int) -> st.SearchStrategy[dict[str, Any]]:
+    one = st.one_of(
+        st.integers(1, 90).map(lambda n: n * unit_us),
+        st.integers(1, 90).map(lambda n: n * unit_us + 1),
+        st.integers(1, 5).map(weft.rows),
+    )
+    return st.lists(one, min_size=1, max_size=4).map(
+        lambda found: {f"w{i}": window for i, window in enumerate(found)}
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn, unit_us: int) -> dict[str, Any]:
+    calls = draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=5, unique=True))
+    return {
+        "by": draw(st.sampled_from([[], ["k"], ["k", "flag"], ["x"], {"i": "i"}])),
+        "windows": draw(windows(unit_us)),
+        "aggs": {f"a{i}": call for i, call in enumerate(calls)},
+        "where": draw(st.sampled_from([None, None, "i > 0", "flag OR x IS NULL"])),
+        "closed": draw(st.sampled_from(["both", "left", "right", "neither"])),
+        "round": draw(st.sampled_from([None, None, 1, 7 * unit_us, 3])),
+    }
+
+
+def assert_same(got: pa.Table, want: pa.Table, aggs: dict[str, Any]) -> None:
+    assert got.schema.names == want.schema.names
+    for name in want.column_names:
+        call = aggs.get(name.partition("_")[0])
+        error = max(1e-9, 2 * call.aggregate.relative_error) if call else 0.0
+        pairs = zip(got[name].to_pylist(), want[name].to_pylist(), strict=True)
+        for place, (a, b) in enumerate(pairs):
+            if isinstance(a, float) and isinstance(b, float) and call:
+                equal = (math.isnan(a) and math.isnan(b)) or math.isclose(
+                    a, b, rel_tol=error, abs_tol=1e-6 if "var" in call.function else 0.0
+                )
+            else:
+                equal = a == b or (a != a and b != b)
+            assert equal, f"{name} of row {place} is {a!r}, not {b!r}"
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_as_of_on_the_local_engine_equals_the_reference(data: st.DataObject) -> None:
+    unit_us = data.draw(st.sampled_from(UNITS))
+    known, points = (data.draw(events(unit_us=unit_us)) for _ in range(2))
+    asked = data.draw(requests(unit_us))
+    points = points.rename_columns(["at", *points.column_names[1:]])
+    run = {"time": "ts", "at": "at", **asked}
+    note(str(weft.as_of(points, known, explain=True, **run)))
+    got = weft.as_of(points, known, **run)
+    assert repr(got.select(points.column_names).to_pylist()) == repr(points.to_pylist())
+    assert_same(got, weft.as_of(points, known, engine="reference", **run), asked["aggs"])
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_rolling_on_the_local_engine_equals_the_reference(data: st.DataObject) -> None:
+    unit_us = data.draw(st.sampled_from(UNITS))
+    rows = data.draw(events(unit_us=unit_us))
+    asked = data.draw(requests(unit_us))
+    note(str(weft.rolling(rows, time="ts", explain=True, **asked)))
+    got = weft.rolling(rows, time="ts", **asked)
+    assert repr(got.select(rows.column_names).to_pylist()) == repr(rows.to_pylist())
+    want = weft.rolling(rows, time="ts", engine="reference", **asked)
+    assert_same(got, want, asked["aggs"])
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_several_sources_give_what_each_gives_alone(data: st.DataObject) -> None:
+    known = {name: data.draw(events()) for name in ("clicks", "orders")}
+    points = data.draw(events())
+    points = points.rename_columns(["at", *points.column_names[1:]])
+    asked = {name: data.draw(requests(1)) for name in known}
+    given_events = {n: weft.Events(known[n], time="ts", **asked[n]) for n in known}
+    together = weft.as_of(points, given_events, at="at")
+    for name, own in asked.items():
+        alone = weft.as_of(points, known[name], time="ts", at="at", **own)
+        features = [c for c in alone.column_names if c not in points.column_names]
+        for column in features:
+            one = weft_equal(together[f"{name}_{column}"], alone[column])
+            assert one, column
+
+
+def weft_equal(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
+    pairs = zip(a.to_pylist(), b.to_pylist(), strict=True)
+    return all(x == y or (x != x and y != y) for x, y in pairs)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_plan_of_features_survives_json(data: st.DataObject) -> None:
+    from weft.plan.anchors import FeaturePlan
+
+    rows = data.draw(events(most=5))
+    plan = weft.rolling(rows, time="ts", explain=True, **data.draw(requests(1)))
+    again = FeaturePlan.from_json(plan.explain("json"))
+    assert again == plan
+    assert again.fingerprint == plan.fingerprint
+    assert again.explain() == plan.explain()
