@@ -98,8 +98,8 @@ class FeatureSession:
     def push(self, events: Any) -> None:
         """Take a table of events, in any order; those behind the horizon are late and dropped."""
         table = to_arrow(events)
-        timed = read_scan(self._scan, table, self._scan.columns)
-        rows = timed.frame.table()
+        timed = read_scan(self._scan, table)
+        rows = pa.table(dict(timed.frame.columns))
         if self._schema is None:
             self._schema = rows.schema
         elif rows.schema != self._schema:

@@ -78,7 +78,7 @@ def _as_of(
     types: tuple[pa.DataType, ...],
     sources: Mapping[str, pa.Table],
 ) -> SortedScope:
-    timed = read_scan(scan, sources[scan.source], scan.columns)
+    timed = read_scan(scan, sources[scan.source])
     names = [name for name, _ in keys]
     points = Frame.of(sources[plan.points.source], dict.fromkeys((*names, plan.points.at)))
     codes = KeyCodes(len(keys))

@@ -14,7 +14,7 @@ from weft.engines.spark.anchors.executor import Described, Feeder
 from weft.engines.spark.anchors.shipment import as_of_shipment, rolling_shipment
 from weft.engines.spark.columnar.hosted_operator import customs_of, result_type
 from weft.engines.spark.columnar.pickles import dumped
-from weft.engines.spark.native.events import check_input
+from weft.engines.spark.native.events import check_argument
 from weft.engines.spark.session import arrow_schema, spark_schema, types_of
 from weft.errors import UnsupportedError
 from weft.expression import column
@@ -73,7 +73,7 @@ def _with_features(plan: FeaturePlan, points: DataFrame, shipment: Shipment) -> 
     for _, source, _, call in outputs:
         named = {own: text for text, own in shipment.arguments[source].items()}
         asked = replace(call, args=tuple(named[own] for own in call.args))
-        check_input(asked, {text: sent[own].dataType for own, text in named.items()})
+        check_argument(asked, {text: sent[own].dataType for own, text in named.items()})
     types = tuple(result_type(call, schema) for _, _, _, call in outputs)
     described = Described(
         keys=shipment.keys,
