@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weft.errors import QueryError, UnsupportedError, require
 from weft.plan import ENGINES, Plan
 from weft.query import JoinQuery, Query, Workload
+from weft.techniques import refused_technique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from weft.statistics import Statistics
     from weft.time import Duration
 
-_QUERY = "aggregate"
 STREAM = "spark-stream"
 
 
@@ -56,7 +56,7 @@ def aggregate(
 
         data, by, where = computed(data, by, where)
     query = Query(
-        _QUERY,
+        "aggregate",
         source="data",
         time=time,
         keys=cast("Mapping[str, str]", by),
@@ -76,6 +76,7 @@ def run(
     planner: str = "auto",
     statistics: Statistics | Mapping[str, Statistics] | None = None,
     strategy: str | None = None,
+    technique: str | None = None,
 ) -> Any:
     """Run a workload, a query by itself, or a plan as it is, over tables given by name.
 
@@ -83,8 +84,8 @@ def run(
     LazyFrame, or whatever hands out Arrow by `__arrow_c_stream__`. One query gives one table of the
     type that came in, a DataFrame for a LazyFrame and else an Arrow table; several give a mapping
     of their names to tables. Without `engine` the tables decide: Spark for Spark DataFrames,
-    in-process otherwise.
-    `strategy` forces how Spark runs it, "native" or "columnar"; without it the plan decides.
+    in-process otherwise. `strategy` forces how Spark runs it, "native" or "columnar", `technique`
+    how overlapping instances are put together; without them the plan decides.
     """
     from weft.frames import FrameKind, from_arrow, kind_of, to_arrow
 
@@ -92,7 +93,8 @@ def run(
     kind: FrameKind = next(iter(kinds.values()), "arrow")
     chosen = engine_for(tables, engine, strategy)
     own = tables_for(chosen, tables)
-    results = _run(asked, own, chosen, planner, statistics, strategy)
+    forced = {"strategy": strategy, "technique": technique}
+    results = _run(asked, own, chosen, planner, statistics=statistics, **forced)
     if family_of(chosen) != "spark" or kind != "spark":
         results = {name: from_arrow(to_arrow(table), kind) for name, table in results.items()}
     return next(iter(results.values())) if len(results) == 1 else results
@@ -102,23 +104,20 @@ def run_measured(
     asked: Workload | Plan | AnyQuery,
     tables: Mapping[str, Any],
     engine: str | None = None,
-    *,
-    planner: str = "auto",
-    statistics: Statistics | Mapping[str, Statistics] | None = None,
-    strategy: str | None = None,
+    **options: Any,
 ) -> tuple[dict[str, pa.Table], Measures]:
     """Run like `run`, to the end; return Arrow tables by query, and what the run did and took."""
     from weft.engines.measures import MeasuringEngine
-    from weft.frames import kind_of, to_arrow
+    from weft.frames import to_arrow
 
-    chosen = engine_named(engine or default_engine(map(kind_of, tables.values())), strategy)
+    chosen = engine_for(tables, engine, options.get("strategy"))
     if not isinstance(chosen, MeasuringEngine):
         raise UnsupportedError(
             f"the {chosen.name} engine does not tell what a run took",
             hint="use engine 'local' or 'spark'",
         )
     own = tables_for(chosen, tables)
-    plan = plan_for(asked, own, chosen, planner, statistics, strategy)
+    plan = plan_for(asked, own, chosen, **options)
     results, measures = chosen.run_measured(plan, own)
     return {name: to_arrow(table) for name, table in results.items()}, measures
 
@@ -314,14 +313,13 @@ def _run(
     tables: Mapping[str, Any],
     engine: Engine,
     planner: str = "auto",
-    statistics: Statistics | Mapping[str, Statistics] | None = None,
-    strategy: str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     from weft.engines.reference.engine import ReferenceEngine
 
     if isinstance(engine, ReferenceEngine) and not isinstance(asked, Plan) and planner == "auto":
         return engine.answer(bind_tables(Workload.of(asked), tables), tables)
-    plan = plan_for(asked, tables, engine, planner, statistics, strategy)
+    plan = plan_for(asked, tables, engine, planner, **options)
     return engine.run(plan, tables)
 
 
@@ -329,16 +327,18 @@ def plan_for(
     asked: Workload | Plan | AnyQuery,
     tables: Mapping[str, Any],
     engine: Engine,
-    planner: str,
-    statistics: Statistics | Mapping[str, Statistics] | None,
-    strategy: str | None = None,
+    planner: str = "auto",
+    statistics: Statistics | Mapping[str, Statistics] | None = None,
+    **forced: Any,
 ) -> Plan:
     """Bind to the tables and plan, or check the plan that is given; the engine can run it."""
     from weft.plan.validate import validate
 
     if not isinstance(asked, Plan):
         workload = bind_tables(Workload.of(asked), tables)
-        plan = _plan(workload, tables, engine, planner, statistics, strategy)
+        plan = _plan(workload, tables, engine, planner, statistics, **forced)
+    elif forced.get("technique") is not None:
+        raise refused_technique(forced["technique"])
     else:
         read = [
             source
@@ -364,7 +364,7 @@ def _plan(
     engine: Engine,
     planner: str,
     statistics: Statistics | Mapping[str, Statistics] | None,
-    strategy: str | None,
+    **forced: Any,
 ) -> Plan:
     """Plan for an engine: of all plans that it can run, the cheapest."""
     from weft.cost.streams import CATCHING_UP_US
@@ -380,7 +380,7 @@ def _plan(
             family_of(engine),
             statistics,
             exact_columns=exact,
-            strategy=strategy,
+            **forced,
             micro_batch=CATCHING_UP_US if engine.name == STREAM else None,
             join_loads={} if statistics is not None else loads_of_joins(workload, tables),
         )

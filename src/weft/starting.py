@@ -126,7 +126,7 @@ def _planned(
     from weft.running import plan_for
 
     engine = SparkStreamEngine(strategy)
-    plan = plan_for(workload, sources, engine, planner, statistics, strategy)
+    plan = plan_for(workload, sources, engine, planner, statistics, strategy=strategy)
     names = {engine.choice(stream, plan).name for stream in streams_of(plan)}
     if plan.joins and COLUMNAR in names:
         raise UnsupportedError(

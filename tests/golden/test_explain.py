@@ -16,6 +16,7 @@ from weft.plan import (
     FOLD,
     FORMATS,
     PICK,
+    RANGES,
     STAIR,
     Candidate,
     Emit,
@@ -104,7 +105,7 @@ def slices() -> Plan:
     for name, windows, technique in (("near", near, "two_stacks"), ("far", far, "flat_fat")):
         tree = Slice(finest, DEVICE, Edges.of(windows), SUM)
         for window in windows:
-            roll = Roll((tree,), window, technique, DEVICE, SUM)
+            roll = Roll((tree,), window, RANGES, DEVICE, SUM, technique)
             emits.append(Emit((roll,), name, str(window), MEAN))
     nodes = topological(tuple(emits))
     costs = (0.0, 0.1 + 0.2, 2 / 3, 1e7, 0.0, 123456.789, *([0.0] * (len(nodes) - 6)))
@@ -117,9 +118,9 @@ def stairs() -> Plan:
         hopping(f"{n} minutes", f"{s} minutes") for n, s in ((10, 5), (20, 10), (60, 20))
     )
     grains = Slice(READINGS, DEVICE, Edges.of([seed, middle, outer]), SUM)
-    first = Roll((grains,), seed, "two_stacks_lite", DEVICE, SUM)
+    first = Roll((grains,), seed, RANGES, DEVICE, SUM, "two_stacks_lite")
     second = Roll((first, grains), middle, STAIR, DEVICE, SUM)
-    third = Roll((second, grains), outer, STAIR, DEVICE, SUM)
+    third = Roll((second, grains), outer, STAIR, DEVICE, SUM, "sliding_ranges")
     hourly = Roll((third,), tumbling("1 hour"), PICK, DEVICE, SUM)
     # Nobody asks for the second window: it only carries the third.
     nodes = topological(
@@ -150,7 +151,7 @@ def unshared_parts() -> Plan:
     edges = Edges.of([calendar("day", "Europe/Berlin"), punctuated("kind = 'start'")])
     keys = (("day", "to_date(ts)"),)
     daily = Roll(
-        (Slice(unkeyed, keys, edges, rows),), calendar("day", "Europe/Berlin"), "naive", keys, rows
+        (Slice(unkeyed, keys, edges, rows),), calendar("day", "Europe/Berlin"), FOLD, keys, rows
     )
     visits = Roll((unkeyed,), session("30 minutes"), FOLD, (), rows)
     count = (("n", AggregateCall("count")),)
@@ -195,7 +196,7 @@ def hundred() -> Plan:
     windows = [hopping(f"{n} minutes", "1 minute") for n in range(1, 101)]
     grains = Slice(READINGS, DEVICE, Edges.of(windows), MIN)
     emits = tuple(
-        Emit((Roll((grains,), w, "slick_deque", DEVICE, MIN),), f"q{n}", str(w), LOW)
+        Emit((Roll((grains,), w, RANGES, DEVICE, MIN, "slick_deque"),), f"q{n}", str(w), LOW)
         for n, w in enumerate(windows)
     )
     nodes = topological(emits)

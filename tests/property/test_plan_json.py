@@ -13,6 +13,7 @@ from weft.plan import (
     FOLD,
     FORMATS,
     PICK,
+    RANGES,
     STAIR,
     Candidate,
     Emit,
@@ -94,18 +95,21 @@ slices = st.recursive(
     lambda finer: st.builds(Slice, finer, keys, edges, partials),
     max_leaves=3,
 )
-techniques = st.sampled_from([FOLD, PICK, *TECHNIQUES])
+reads = st.sampled_from([FOLD, PICK, RANGES])
+techniques = st.sampled_from([None, *TECHNIQUES])
 
 
 def _rolls(feeders: st.SearchStrategy[Roll]) -> st.SearchStrategy[Roll]:
     one = st.tuples(feeders | slices)
-    over_one = st.builds(Roll, one, windows, techniques, keys, partials)
-    stairs = st.builds(Roll, st.tuples(feeders, slices), periodic, st.just(STAIR), keys, partials)
+    over_one = st.builds(Roll, one, windows, reads, keys, partials, techniques)
+    stairs = st.builds(
+        Roll, st.tuples(feeders, slices), periodic, st.just(STAIR), keys, partials, techniques
+    )
     return over_one | stairs
 
 
 rolls = st.recursive(
-    st.builds(Roll, st.tuples(scans | slices), windows, techniques, keys, partials),
+    st.builds(Roll, st.tuples(scans | slices), windows, reads, keys, partials, techniques),
     _rolls,
     max_leaves=4,
 )

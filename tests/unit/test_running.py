@@ -98,7 +98,7 @@ def test_the_only_timestamp_is_the_event_time() -> None:
         (lambda: weft.optimize(workload(), model="guess"), weft.QueryError, "unknown cost model"),
         (lambda: weft.optimize(weft.Workload()), weft.QueryError, "has no query"),
         (
-            lambda: weft.optimize(workload(), techniques=["magic"]),
+            lambda: weft.optimize(workload(), technique="magic"),
             weft.QueryError,
             "unknown technique 'magic'",
         ),

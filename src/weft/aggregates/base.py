@@ -38,6 +38,7 @@ class Monoid:
     exact_laws: ClassVar[Laws | None] = None
     identity: Any = None
     asks_time: ClassVar[bool] = False  # the result depends on which event came first
+    grows: ClassVar[bool] = False  # a partial holds values it has seen, and more as it sees more
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> Any:
         """Turn one event into a partial; the identity if the event does not count."""

@@ -29,6 +29,7 @@ class Distinct(Monoid):
 
     name = "distinct"
     laws = Laws(commutative=True, idempotent=True)
+    grows = True
     identity: frozenset[Any] = frozenset()
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> frozenset[Any]:
@@ -46,6 +47,7 @@ class Values(Monoid):
 
     name = "values"
     laws = Laws(commutative=True, holistic=True)
+    grows = True
     identity: tuple[Any, ...] = ()
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> tuple[Any, ...]:

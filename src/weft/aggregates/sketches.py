@@ -74,6 +74,7 @@ class HyperLogLog(Monoid):
 
     name = "hll"
     laws = Laws(commutative=True, idempotent=True)
+    grows = True
     identity = bytes(HLL_REGISTERS)
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> bytes:
@@ -128,6 +129,7 @@ class Quantiles(Monoid):
 
     name = "quantiles"
     laws = Laws(commutative=True)
+    grows = True
     identity: tuple[tuple[tuple[int, int], int], ...] = ()
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> Any:

@@ -45,6 +45,15 @@ Strategy = Annotated[
         "by default the one that costs less.",
     ),
 ]
+Technique = Annotated[
+    str | None,
+    typer.Option(
+        "--technique",
+        metavar="T",
+        help="How overlapping instances are put together, such as prefix_sums or fan_out; "
+        "by default the cheapest that the aggregates allow.",
+    ),
+]
 Rate = Annotated[
     str | None,
     typer.Option(

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 from weft.cost.edges.rates import edge_rate
 from weft.cost.occupancy import occupancy
 from weft.errors import DataError
-from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
-from weft.techniques import TECHNIQUES
+from weft.plan.nodes import FOLD, PICK, RANGES, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.techniques import FAN_OUT, TECHNIQUES
 from weft.window import (
     CalendarWindow,
     CountingWindow,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from weft.statistics import Statistics
 
 _SECOND_US = 1e6
+# What combines all partials of an instance anew.
+_LAZY = (None, "naive", "one_by_one", FAN_OUT)
 _UNIT_US = {"day": 86_400e6, "week": 604_800e6, "month": 2_629_746e6}
 _UNIT_US |= {"quarter": 3 * _UNIT_US["month"], "year": 12 * _UNIT_US["month"]}
 # Events per instance that is assumed of windows which only the events themselves delimit.
@@ -206,12 +208,12 @@ class RateModel:
     def node_costs(self, nodes: tuple[Node, ...]) -> tuple[float, ...]:
         """Price each node, in order."""
         # Techniques that answer several ranges keep one store for all Rolls on the same slices.
-        readers: Counter[tuple[Node, str]] = Counter(
+        readers: Counter[tuple[Node, str | None]] = Counter(
             (n.feeder, n.technique) for n in nodes if isinstance(n, Roll)
         )
         return tuple(self._node_cost(node, readers) for node in nodes)
 
-    def _node_cost(self, node: Node, readers: Counter[tuple[Node, str]]) -> float:
+    def _node_cost(self, node: Node, readers: Counter[tuple[Node, str | None]]) -> float:
         c = self.coefficients
         match node:
             case Scan():
@@ -274,7 +276,8 @@ class RateModel:
         width, feeder, window = len(node.partials), node.feeder, node.window
         if isinstance(feeder, Scan):
             return self.from_events(window, width)
-        inner = feeder.window if isinstance(feeder, Roll) and node.technique == FOLD else None
+        combined = node.read in (FOLD, RANGES)
+        inner = feeder.window if isinstance(feeder, Roll) and combined else None
         if isinstance(window, PeriodicWindow) and isinstance(inner, PeriodicWindow):
             return self.from_feeder(window, inner, width)
         return self._combining(node, readers) + self._output(node)
@@ -284,13 +287,13 @@ class RateModel:
         c, width = self.coefficients, len(node.partials)
         per_row = c.read_partial_ns + c.combine_ns * width
         range_us, period = self.range_us(node.window), self.period_us(node.window)
-        if node.technique == PICK or (isinstance(node.feeder, Roll) and node.technique != STAIR):
+        if node.read == PICK or (isinstance(node.feeder, Roll) and node.read != STAIR):
             return self.rows_per_second(node) * c.read_partial_ns
-        if node.technique == STAIR:
+        if node.read == STAIR:
             return self._stair(node, per_row)
         arriving = self.rows_per_second(node.feeder)
         held = max(range_us / _SECOND_US * arriving, 1.0)
-        if node.technique == FOLD:
+        if node.technique in _LAZY:
             return held * _SECOND_US / period * per_row + held * c.state_row_ns
         technique = TECHNIQUES[node.technique]
         keys = max(self.keys_in(range_us), 1e-9)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from weft.cost.edges.rates import edge_rate
 from weft.cost.factor_cost import PaperCost
 from weft.cost.omega import OMEGA_TECHNIQUES, overlap_factor
-from weft.plan.nodes import FOLD, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import STAIR, Emit, Join, Node, Roll, Scan, Slice
 from weft.time import format_us
 from weft.window import CumulatingWindow, PeriodicWindow, Window
 
@@ -62,7 +62,7 @@ class PaperModel:
         trees: dict[tuple[Slice, str], list[Roll]] = {}
         for node in nodes:
             if isinstance(node, Roll) and isinstance(node.feeder, Slice):
-                trees.setdefault((node.feeder, node.technique), []).append(node)
+                trees.setdefault((node.feeder, _counted(node.technique)), []).append(node)
         per_roll = {
             roll: cost / len(rolls)
             for (feeder, technique), rolls in trees.items()
@@ -110,7 +110,7 @@ class PaperModel:
         window, feeder = node.window, node.feeder
         if isinstance(feeder, Scan):
             return self.from_events(window, 1)
-        if node.technique == STAIR:
+        if node.read == STAIR:
             return self._stair(node) * self._units_per_second
         assert isinstance(feeder, Roll)
         if isinstance(window, PeriodicWindow) and isinstance(feeder.window, PeriodicWindow):
@@ -133,11 +133,12 @@ class PaperModel:
         if not windows or not feeder.edges.classes:
             return self.statistics.events_per_us * _SECOND_US * self._units_per_second
         rate = edge_rate(feeder.edges.classes)
-        counted = technique if technique in OMEGA_TECHNIQUES else "naive"
-        omega = overlap_factor(windows, counted, "paper", rate)
-        if technique == FOLD or counted == "naive":
-            omega = sum(w.range_us / w.slide_us for w in windows)
+        omega = overlap_factor(windows, technique, "paper", rate)
         return rate * _SECOND_US * omega * self._units_per_second
+
+
+def _counted(technique: str | None) -> str:
+    return technique if technique in OMEGA_TECHNIQUES else "naive"
 
 
 def _periodic(window: Window) -> tuple[PeriodicWindow, ...]:

@@ -16,7 +16,8 @@ from weft.cost.model import Coefficients, RateModel, coefficients_of
 from weft.cost.streams import StreamModel, rows_kept, stream_obstacles
 from weft.errors import QueryError
 from weft.plan.body import COLUMNAR, NATIVE, STRATEGIES, StrategyChoice
-from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice
+from weft.techniques import FAN_OUT
 from weft.window import (
     CalendarWindow,
     CountingWindow,
@@ -62,7 +63,7 @@ def native_obstacles(node: Node) -> list[str]:
     """Say why Catalyst alone cannot compute a node; nothing where it can.
 
     >>> scan = Scan("t", "ts", None, ())
-    >>> native_obstacles(Roll((scan,), CountingWindow(3, 3), FOLD, (), ()))
+    >>> native_obstacles(Roll((scan,), CountingWindow(3, 3), "fold", (), ()))
     ['COUNT 3 depends on the order of events']
     """
     found = []
@@ -74,6 +75,8 @@ def native_obstacles(node: Node) -> list[str]:
         cut = [str(w) for w in node.edges.windows if not isinstance(w, known)]
         if cut:
             found.append(f"slices cannot be cut by arithmetic where {', '.join(cut)} begins")
+    if isinstance(node, Roll) and node.technique not in (None, FAN_OUT):
+        found.append(f"{node.technique} over {node.window} runs in kernels, not in Catalyst")
     if isinstance(node, Roll | Slice):
         own = [p.kind for p in node.partials if not is_built_in(p.kind)]
         if own:
@@ -92,7 +95,7 @@ def slices_to_ship(nodes: tuple[Node, ...]) -> Slice | Roll | None:
     if len(readers) != 1:
         return None
     (base,) = readers
-    if not isinstance(base, Slice | Roll) or native_obstacles(base):
+    if not isinstance(base, Slice | Roll) or native_obstacles(_folded(base)):
         return None
     return base if all(p.kind in SHIPPED_PARTIALS for p in base.partials) else None
 
@@ -183,8 +186,8 @@ def native_costs(nodes: tuple[Node, ...], model: RateModel) -> tuple[float, ...]
 
 
 def _folded(node: Node) -> Node:
-    if isinstance(node, Roll) and node.technique not in (FOLD, PICK, STAIR):
-        return replace(node, technique=FOLD)
+    if isinstance(node, Roll) and node.technique is not None:
+        return replace(node, technique=None)
     return node
 
 
@@ -196,7 +199,7 @@ def price(
     `stock` asks for what Spark would do by itself: columnar only where nothing else runs. Under
     a model that counts as papers do there is nothing to compare, and the engine takes what can.
     """
-    obstacles = [why for node in nodes for why in native_obstacles(node)]
+    obstacles = [why for node in nodes for why in native_obstacles(_folded(node))]
     if isinstance(model, StreamModel):
         obstacles += [why for _, why in stream_obstacles(nodes, SHIPPED_PARTIALS)]
     queries = tuple(dict.fromkeys(node.query for node in nodes if isinstance(node, Emit)))

@@ -82,6 +82,10 @@ class Operation:
 
 
 def _filled(dtypes: tuple[str, ...], identity: Partial, shape: tuple[int, ...]) -> Columns:
+    if dtypes == ("object",):
+        objects = np.empty(shape, object)
+        objects.fill(identity)
+        return objects
     if len(dtypes) == 1:
         return np.full(shape, identity, dtypes[0])
     return tuple(

@@ -22,7 +22,6 @@ from weft.kernels.ranges.choice import aggregate_ranges
 
 if TYPE_CHECKING:
     from weft.kernels.columns import Columns
-    from weft.kernels.ranges.choice import RangeTechnique
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -193,10 +192,8 @@ class Partials:
         present = None if self.present is None else self.present[rows]
         return Partials(self.kind, self.operation, columns, present)
 
-    def over_ranges(
-        self, starts: Int64s, ends: Int64s, technique: RangeTechnique | None = None
-    ) -> Partials:
-        """Aggregate rows `[start, end)` for each pair of bounds.
+    def over_ranges(self, starts: Int64s, ends: Int64s, technique: str | None = None) -> Partials:
+        """Aggregate rows `[start, end)` for each pair of bounds, by a technique if one is named.
 
         Absent rows hold the identity, so only the flags need to know about them.
         """

@@ -16,7 +16,7 @@ import numpy as np
 from weft.errors import DataError, UnsupportedError
 from weft.kernels.techniques import fiba, flat_fat, prefix_ring, slick_deque_inv
 from weft.kernels.techniques.snapshot import from_bytes, to_bytes
-from weft.techniques import TECHNIQUES, Technique
+from weft.techniques import INCREMENTAL, TECHNIQUES, Technique
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,8 +28,11 @@ State: TypeAlias = Any  # the named tuple of arrays of one technique
 
 # One technique, one module of the same name.
 IMPLEMENTATIONS: dict[str, Any] = {
-    name: import_module(f"weft.kernels.techniques.{name}") for name in TECHNIQUES
+    name: import_module(f"weft.kernels.techniques.{name}") for name in INCREMENTAL
 }
+# What is compiled for any technique is told apart by the names of its types, and by them alone.
+for _name, _module in IMPLEMENTATIONS.items():
+    _module.State.__name__, _module.State.__module__ = f"{_name}_state", _module.__name__
 
 
 def technique(name: str, operation: Operation) -> Kernel:
@@ -43,9 +46,9 @@ def technique(name: str, operation: Operation) -> Kernel:
     hint: use one of naive, flat_fat, b_int, flat_fit, two_stacks, two_stacks_lite, daba,
     daba_lite, slick_deque, fiba
     """
-    if name not in TECHNIQUES:
+    if name not in IMPLEMENTATIONS:
         raise UnsupportedError(
-            f"there is no technique {name!r}", hint=f"use one of {', '.join(TECHNIQUES)}"
+            f"there is no technique {name!r}", hint=f"use one of {', '.join(IMPLEMENTATIONS)}"
         )
     TECHNIQUES[name].check(operation.laws, operation.name)
     return Kernel(TECHNIQUES[name], operation)
@@ -76,7 +79,8 @@ class Kernel:
         return IMPLEMENTATIONS[self.technique.name]
 
     @property
-    def _algebra(self) -> Any:
+    def algebra(self) -> Any:
+        """What the compiled functions take as the operation."""
         if self._module is prefix_ring:
             return self.operation.prefix_algebra
         return self.operation.algebra
@@ -105,7 +109,7 @@ class Kernel:
         """Add the newest partial; trees grow, rings refuse when they are full."""
         state = self._with_room(state, key)
         with self._refusals(state, key):
-            self._module.insert(self._algebra, state, key, self._partial(value))
+            self._module.insert(self.algebra, state, key, self._partial(value))
         return state
 
     def insert_at(self, state: State, time: int, value: Partial, key: int = 0) -> State:
@@ -113,14 +117,14 @@ class Kernel:
         self._require("insert_at", "inserts out of order")
         state = self._with_room(state, key)
         with self._refusals(state, key):
-            fiba.insert_at(self._algebra, state, key, time, self._partial(value))
+            fiba.insert_at(self.algebra, state, key, time, self._partial(value))
         return state
 
     def evict(self, state: State, key: int = 0) -> State:
         """Remove the oldest partial."""
         self._require_held(state, 1, key)
         with self._refusals(state, key):
-            self._module.evict(self._algebra, state, key)
+            self._module.evict(self.algebra, state, key)
         return self._shrunk(state)
 
     def bulk_evict(self, state: State, count: int, key: int = 0) -> State:
@@ -128,23 +132,23 @@ class Kernel:
         self._require_held(state, count, key)
         with self._refusals(state, key):
             if hasattr(self._module, "bulk_evict"):
-                self._module.bulk_evict(self._algebra, state, key, count)
+                self._module.bulk_evict(self.algebra, state, key, count)
             else:
                 for _ in range(count):
-                    self._module.evict(self._algebra, state, key)
+                    self._module.evict(self.algebra, state, key)
         return self._shrunk(state)
 
     def evict_before(self, state: State, time: int, key: int = 0) -> State:
         """Remove every partial older than `time`; only `fiba` knows times."""
         self._require("evict_before", "evicts by time")
         with self._refusals(state, key):
-            fiba.evict_before(self._algebra, state, key, time)
+            fiba.evict_before(self.algebra, state, key, time)
         return state
 
     def query(self, state: State, key: int = 0) -> Partial:
         """Combine the whole window; the identity when it is empty."""
         with self._refusals(state, key):
-            return self._module.query(self._algebra, state, key)
+            return self._module.query(self.algebra, state, key)
 
     def query_last(self, state: State, count: int, key: int = 0) -> Partial:
         """Combine the newest `count` partials, or all when there are fewer."""
@@ -152,7 +156,7 @@ class Kernel:
         if count < 0:
             raise DataError(f"there is no range of {count} partials", hint="use 0 or more")
         with self._refusals(state, key):
-            return self._module.query_last(self._algebra, state, key, count)
+            return self._module.query_last(self.algebra, state, key, count)
 
     def query_range(self, state: State, first: int, stop: int, key: int = 0) -> Partial:
         """Combine the partials `first` up to `stop`, counted from the oldest; `fiba`: times."""
@@ -163,7 +167,7 @@ class Kernel:
                 hint="count from the oldest, which is 0",
             )
         with self._refusals(state, key):
-            return self._module.query_range(self._algebra, state, key, first, stop)
+            return self._module.query_range(self.algebra, state, key, first, stop)
 
     def slide(
         self, values: Any, n: int, state: State = None, key: int = 0, out: Columns = None
@@ -183,7 +187,7 @@ class Kernel:
                 hint="pass arrays of the same types and length as the values",
             )
         with self._refusals(state, key):
-            self._module.slide(self._algebra, state, key, given, n, out)
+            self._module.slide(self.algebra, state, key, given, n, out)
         return out
 
     def slide_ranges(
@@ -200,7 +204,7 @@ class Kernel:
         given, state = self.operation.as_columns(values), self._state_for(int(spans.max()), state)
         out = _like(given, len(spans))
         with self._refusals(state, key):
-            self._module.slide_ranges(self._algebra, state, key, given, spans[order], out)
+            self._module.slide_ranges(self.algebra, state, key, given, spans[order], out)
         return _by_range(out, np.argsort(order, kind="stable"))
 
     def slide_keyed(self, keys: Any, values: Any, n: int, state: State) -> Columns:
@@ -216,7 +220,7 @@ class Kernel:
             )
         out = _like(given)
         with self._refusals(state, 0):
-            self._module.slide_keyed(self._algebra, state, codes, given, n, out)
+            self._module.slide_keyed(self.algebra, state, codes, given, n, out)
         return out
 
     def snapshot(self, state: State) -> bytes:

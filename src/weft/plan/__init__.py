@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.plan.body import ENGINES, FORMATS, STRATEGIES, Candidate, Share, StrategyChoice
-from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.plan.nodes import FOLD, PICK, RANGES, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
 from weft.plan.plan import Plan
 from weft.plan.scope import Demand, Scope, scopes_of
 
@@ -12,6 +12,7 @@ __all__ = [
     "FOLD",
     "FORMATS",
     "PICK",
+    "RANGES",
     "STAIR",
     "STRATEGIES",
     "Candidate",

@@ -115,6 +115,7 @@ def _node_to_json(node: Node, at: dict[Node, int]) -> dict[str, Any]:
                 "node": "roll",
                 "inputs": inputs,
                 "window": window_to_json(node.window),
+                "read": node.read,
                 "technique": node.technique,
                 "keys": [list(k) for k in node.keys],
                 "partials": _partials(node.partials),
@@ -183,9 +184,10 @@ def _node_from_json(value: dict[str, Any], inputs: list[Any]) -> Node:
             return Roll(
                 tuple(inputs),
                 window_from_json(value["window"]),
-                value["technique"],
+                value["read"],
                 _pairs(value["keys"]),
                 _read_partials(value["partials"]),
+                value["technique"],
             )
         case "join":
             sides = tuple(

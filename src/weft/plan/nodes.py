@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from weft.aggregates import AggregateCall, Partial
     from weft.window import Edges, LandmarkWindow, Window
 
-# Ways to read an input that need no store, beside the techniques of `weft.techniques`.
-FOLD = "fold"  # events into their instances, or all partials of an instance
+# How a Roll reads its feeder.
+FOLD = "fold"  # every event or partial into the instances that hold it
 PICK = "pick"  # the feeder's instance as it is
 STAIR = "stair"  # the enclosed window's result plus the slices before it
+RANGES = "ranges"  # an instance is a range of the feeder's partials, side by side
+READS = (FOLD, PICK, STAIR, RANGES)
 
 
 class _Identified:
@@ -121,20 +123,21 @@ class Roll(_Identified):
     """Bring the input to one partial per key and instance of the window.
 
     Over a `Scan` events are lifted, over anything else partials are combined. A stair has two
-    inputs: the enclosed Roll, and the Slice that holds what lies before it.
+    inputs: the enclosed Roll, and the Slice that holds what lies before it. `technique` names how
+    instances that overlap are put together, of `weft.techniques`; None where nothing is in two
+    instances, and in proposals that are not yet for an engine.
     """
 
     inputs: tuple[Scan | Slice | Roll, ...]
     window: Window
-    technique: str
+    read: str
     keys: Keys
     partials: tuple[Partial, ...]
+    technique: str | None = None
 
     def __post_init__(self) -> None:
-        if len(self.inputs) != (2 if self.technique == STAIR else 1):
-            raise InternalError(
-                f"{self.technique} over {self.window} has {len(self.inputs)} inputs"
-            )
+        if len(self.inputs) != (2 if self.read == STAIR else 1):
+            raise InternalError(f"{self.read} over {self.window} has {len(self.inputs)} inputs")
         _Identified.__post_init__(self)
 
     @property

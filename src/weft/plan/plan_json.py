@@ -11,7 +11,7 @@ from weft.plan.body import STRATEGIES, Candidate, PlanBody, Share, StrategyChoic
 from weft.plan.node_json import nodes_from_json, nodes_to_json
 from weft.statistics import Statistics
 
-VERSION = 1
+VERSION = 2
 P = TypeVar("P", bound=PlanBody)
 
 

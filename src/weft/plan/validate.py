@@ -7,7 +7,7 @@ from typing import assert_never
 from weft.aggregates import Partial, decompose
 from weft.errors import InternalError
 from weft.expression import column, inputs_of, qualified_columns
-from weft.plan.nodes import FOLD, PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import FOLD, PICK, READS, STAIR, Emit, Join, Node, Roll, Scan, Slice
 from weft.techniques import TECHNIQUES
 from weft.window import CumulatingWindow, Edges, PeriodicWindow, Window
 
@@ -57,23 +57,24 @@ def _check_slice(node: Slice) -> None:
 
 
 def _check_roll(node: Roll) -> None:
-    known = node.technique in (FOLD, PICK, STAIR) or node.technique in TECHNIQUES
-    _require(known, "technique-is-known", node)
-    for partial in node.partials:
-        if node.technique in TECHNIQUES:
+    _require(node.read in READS, "reading-is-known", node)
+    if node.technique is not None:
+        _require(node.technique in TECHNIQUES, "technique-is-known", node)
+        _require(node.read != PICK, "picks-combine-nothing", node)
+        for partial in node.partials:
             # A float sum loses `invertible`; engines check again when they know the types.
             missing = partial.laws(exact=True).missing(TECHNIQUES[node.technique].needs)
-            _require(not missing, "technique-is-legal", node)
+            _require(partial.monoid.grows or not missing, "technique-is-legal", node)
     for feeder in node.inputs:
         if isinstance(feeder, Scan):
-            _require(node.technique == FOLD, "events-are-folded", node)
+            _require(node.read == FOLD, "events-are-folded", node)
             continue
         _require(feeder.keys == node.keys, "same-keys-as-the-feeder", node)
         _require(set(node.partials) <= set(feeder.partials), "partials-come-from-the-feeder", node)
         if isinstance(feeder, Slice):
-            if node.technique != STAIR:
+            if node.read != STAIR:
                 _require(cuts(feeder.edges, node.window), "slices-end-at-the-window", node)
-        elif node.technique == STAIR:
+        elif node.read == STAIR:
             _check_stair(node)
         else:
             _check_feeder(node, feeder)
@@ -84,7 +85,7 @@ def _check_feeder(node: Roll, feeder: Roll) -> None:
     if not isinstance(inner, PeriodicWindow) or not isinstance(outer, PeriodicWindow):
         _require(inner == outer, "only-periodic-windows-feed-windows", node)
         return
-    if node.technique == PICK:
+    if node.read == PICK:
         _require(inner.reuses(outer), "picked-instances-exist", node)
         return
     _require(not any(p.laws().holistic for p in node.partials), "holistic-is-not-combined", node)

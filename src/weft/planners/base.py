@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from weft.cost.model import CostModel
     from weft.plan import Emit, Scope
     from weft.statistics import Statistics
+    from weft.techniques import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,14 @@ class Context:
 
     statistics: Statistics
     model: CostModel
-    techniques: frozenset[str] | None = None  # None: all that are legal
+    technique: str | None = None  # None: the cheapest that is legal
+    form: Form | None = None  # of the techniques that will run; None until a strategy is chosen
     engine: str = "spark"
     strategy: str | None = None  # None: on Spark, the one that costs less
 
     def allows(self, technique: str) -> bool:
-        """True unless the caller forced other techniques."""
-        return self.techniques is None or technique in self.techniques
+        """True unless the caller forced another technique."""
+        return self.technique is None or technique == self.technique
 
     @property
     def counts_as_papers_do(self) -> bool:

@@ -12,17 +12,19 @@ from weft.cost.paper import PaperModel
 from weft.cost.strategies import check_strategy, price
 from weft.cost.streams import StreamModel
 from weft.errors import InternalError, QueryError, UnsupportedError
-from weft.plan import ENGINES, FOLD, Candidate, Emit, Plan, Roll, Scope, scopes_of
+from weft.plan import ENGINES, Candidate, Emit, Plan, Roll, Scope, scopes_of
+from weft.plan.body import COLUMNAR, NATIVE
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
 from weft.planners import factor, independent, slicing, subsume, weave
 from weft.planners.base import Context, NoProposal, Planner, Proposal
 from weft.planners.joins import is_placement, join_candidates, plan_joins
+from weft.planners.naming import check_technique, named
 from weft.planners.shares import shares_of
 from weft.planners.weave import triweave
 from weft.query import Workload
 from weft.statistics import Statistics
-from weft.techniques import TECHNIQUES
+from weft.techniques import FAN_OUT
 from weft.time import duration_us, format_us
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from weft.plan import Node, StrategyChoice
     from weft.planners.joins.planned import PlannedJoin
     from weft.query import AnyQuery
+    from weft.techniques import Form
     from weft.time import Duration
 
 # In order of preference between plans of equal cost: the simpler one first.
@@ -71,10 +74,11 @@ def optimize(
     model: str | None = None,
     *,
     exact_columns: Mapping[str, frozenset[str]] | None = None,
-    techniques: Sequence[str] | None = None,
+    technique: str | None = None,
     join_loads: Mapping[str, tuple[SideLoad, ...]] | None = None,
     strategy: str | None = None,
     micro_batch: Duration | None = None,
+    session: bool = False,
 ) -> Plan:
     """Plan a workload, or a query alone: the cheapest plan of all planners, or of the one named.
 
@@ -82,24 +86,29 @@ def optimize(
     and so on, which `planner` takes too; `join_loads` tells what the inputs of a join bring.
 
     `statistics` may differ per source. `exact_columns` names, per source, the columns that hold
-    integers or decimals; it is filled in from the tables when a workload is run. `techniques`
-    restricts planners that choose a final technique to the ones named. `strategy` is how Spark is
-    to run every scope, "native" or "columnar"; without it costs decide scope by scope.
-    `micro_batch` plans for a stream on Spark whose micro-batches have the events of that time.
+    integers or decimals; it is filled in from the tables when a workload is run. `technique` forces
+    the one that puts overlapping instances together; without it laws and costs decide. `strategy`
+    is how Spark is to run every scope, "native" or "columnar"; without it costs decide scope by
+    scope. `micro_batch` plans for a stream on Spark whose micro-batches have the events of that
+    time, `session` for a session of the local engine: both keep windows as events come.
     """
     workload = Workload.of(workload)
-    _check_names(workload, planner, engine, model, techniques)
+    _check_names(workload, planner, engine, model)
     check_strategy(strategy, engine)
+    form = _form(engine, model, session=session)
+    if technique is not None:
+        check_technique(technique, form)
+        strategy = strategy or _strategy_of(technique, engine, model)
     _check_statistics(workload, statistics)
     batch_us = _micro_batch_us(micro_batch, engine)
     scopes = scopes_of(workload, exact_columns)
     joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {})
     names = (planner,) if planner in PLANNERS else tuple(PLANNERS)
-    allowed = None if techniques is None else frozenset(techniques)
     contexts = [
         replace(
             _context(s, scopes, planner, engine, statistics, model, joins, batch_us),
-            techniques=allowed,
+            technique=technique,
+            form=form,
             engine=engine,
             strategy=strategy,
         )
@@ -156,7 +165,6 @@ def _check_names(
     planner: str,
     engine: str,
     model: str | None,
-    techniques: Sequence[str] | None,
 ) -> None:
     _check_workload(workload)
     if planner != "auto" and planner not in PLANNERS and not is_placement(planner, workload):
@@ -169,11 +177,20 @@ def _check_names(
         raise QueryError(
             f"unknown cost model {model!r}", hint="use 'calibrated' (the default) or 'paper'"
         )
-    for name in techniques or ():
-        if name != FOLD and name not in TECHNIQUES:
-            raise QueryError(
-                f"unknown technique {name!r}", hint=f"use one of {FOLD}, {', '.join(TECHNIQUES)}"
-            )
+
+
+def _form(engine: str, model: str | None, *, session: bool) -> Form | None:
+    """Tell which form of techniques will run; on Spark the strategy decides, in papers none."""
+    if model == "paper" or engine == "spark":
+        return None
+    return "incremental" if session else "whole"
+
+
+def _strategy_of(technique: str, engine: str, model: str | None) -> str | None:
+    """Return how Spark must run a technique: by Catalyst the one that it has, others in kernels."""
+    if engine != "spark" or model == "paper":
+        return None
+    return NATIVE if technique == FAN_OUT else COLUMNAR
 
 
 def _check_workload(workload: Workload) -> None:
@@ -261,16 +278,34 @@ def _price(name: str, scope: Scope, context: Context, fallback: _Trial | None = 
         if fallback is None:
             raise InternalError(f"planner {name} has no plan: {proposal.reason}")
         return replace(fallback, planner=name, refusal=proposal.reason)
+    choice: StrategyChoice | None = None
+    form, costs = context.form, None
+    if context.counts_as_papers_do:
+        costs = context.model.node_costs(topological(proposal.emits))
+    if context.engine == "spark":
+        stock = name == "independent"
+        priced = price(topological(proposal.emits), context.model, context.strategy, stock=stock)
+        choice, costs = priced.choice, priced.costs
+        form = _form_on_spark(choice, context)
+    emits = named(proposal.emits, form, scope.is_exact, context.technique)
+    proposal = replace(proposal, emits=emits)
     nodes = topological(proposal.emits)
     try:
         validate(nodes)
     except InternalError as error:
         raise InternalError(f"planner {name}: {error.message}") from error
-    if context.engine != "spark":
-        return _Trial(name, proposal, nodes, context.model.node_costs(nodes))
-    stock = name == "independent"
-    priced = price(nodes, context.model, context.strategy, stock=stock)
-    return _Trial(name, proposal, nodes, priced.costs, choice=priced.choice)
+    if costs is None or len(costs) != len(nodes):
+        costs = context.model.node_costs(nodes)
+    return _Trial(name, proposal, nodes, costs, choice=choice)
+
+
+def _form_on_spark(choice: StrategyChoice | None, context: Context) -> Form | None:
+    """Tell which form of techniques a strategy runs."""
+    if context.counts_as_papers_do:
+        return None
+    if choice is None or choice.strategy == NATIVE:
+        return "spread"
+    return "incremental" if isinstance(context.model, StreamModel) else "whole"
 
 
 def _choose(names: Sequence[str], trials: Sequence[dict[str, _Trial]]) -> list[_Trial]:

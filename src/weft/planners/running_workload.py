@@ -18,6 +18,7 @@ from weft.errors import InternalError
 from weft.plan import FOLD, Emit, Join, Node, Plan, Roll, Scan, Slice
 from weft.plan.nodes import scan_below, topological
 from weft.plan.validate import cuts, validate
+from weft.planners.naming import named
 from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
@@ -134,7 +135,8 @@ def _assembled(
     made: dict[Node, Node] = {}
     for node in nodes:
         made[node] = rebuilding.rebuilt(node, made)
-    chosen = topological(tuple(e for e in (made[emit] for emit in emits) if isinstance(e, Emit)))
+    rebuilt = tuple(e for e in (made[emit] for emit in emits) if isinstance(e, Emit))
+    chosen = topological(named(rebuilt, "incremental", lambda _: False))
     validate(chosen)
     costs = RateModel(coefficients_of(plan.engine), plan.statistics).node_costs(chosen)
     # What was considered and charged before is no longer about these nodes.
@@ -210,4 +212,4 @@ class _Rebuilding:
         sliceable = not any(p.laws().holistic for p in partials)
         if isinstance(feeder, Scan) and node in self.edges and sliceable:
             inputs = (Slice(feeder, node.keys, self.edges[node], partials),)
-        return Roll(inputs, node.window, node.technique, node.keys, partials)
+        return Roll(inputs, node.window, node.read, node.keys, partials, node.technique)

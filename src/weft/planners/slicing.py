@@ -6,16 +6,12 @@ Panes and pairs (Shein & Chrysanthis) and the begins-only slices of Carbone et a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from weft.plan import FOLD, Roll, Scope, Slice
+from weft.plan import FOLD, RANGES, Roll, Scope, Slice
 from weft.plan.nodes import topological
 from weft.planners.base import Context, NoProposal, Proposal
+from weft.planners.naming import legal
 from weft.techniques import TECHNIQUES
 from weft.window import Edges, PeriodicWindow, Slicing, Window
-
-if TYPE_CHECKING:
-    from weft.aggregates import Partial
 
 
 def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
@@ -33,8 +29,8 @@ def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
         edges = Edges.of(windows)
     slices = Slice(scope.scan, scope.keys, edges, scope.partials_for(windows))
     # The published count of FlatFAT misses its updates, so papers' counts compare the lazy store.
-    legal = (FOLD,) if context.counts_as_papers_do else techniques_for(scope, windows)
-    techniques = [t for t in legal if context.allows(t)]
+    able = ("naive",) if context.counts_as_papers_do else techniques_for(scope, windows, context)
+    techniques = [t for t in able if context.allows(t)]
     if not techniques:
         return NoProposal("none of the techniques allowed is legal for these aggregates")
     plans = [
@@ -46,16 +42,19 @@ def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
 
 def roll(scope: Scope, slices: Slice, window: Window, technique: str) -> Roll:
     """Roll a window from slices; windows that are not periodic are folded."""
-    chosen = technique if isinstance(window, PeriodicWindow) else FOLD
-    return Roll((slices,), window, chosen, scope.keys, scope.shareable_partials(window))
+    partials = scope.shareable_partials(window)
+    if not isinstance(window, PeriodicWindow):
+        return Roll((slices,), window, FOLD, scope.keys, partials)
+    return Roll((slices,), window, RANGES, scope.keys, partials, technique)
 
 
-def techniques_for(scope: Scope, windows: tuple[Window, ...]) -> tuple[str, ...]:
-    """Name the techniques that are legal for every partial of these windows, `fold` first.
+def techniques_for(scope: Scope, windows: tuple[Window, ...], context: Context) -> tuple[str, ...]:
+    """Name the techniques that are legal for every partial of these windows, the lazy one first.
 
     A partial runs in a structure of its own, so each must have the laws by itself.
     """
-    partials: tuple[Partial, ...] = scope.partials_for(windows)
-    laws = [p.laws(exact=scope.is_exact(p)) for p in partials]
-    legal = [t.name for t in TECHNIQUES.values() if not any(x.missing(t.needs) for x in laws)]
-    return (FOLD, *(name for name in legal if name != "naive"))
+    form = context.form or "incremental"
+    names = [t.name for t in TECHNIQUES.values() if t.form == form]
+    if context.technique is not None and context.technique not in names:
+        names = [context.technique]
+    return tuple(legal(names, scope.partials_for(windows), scope.is_exact))

@@ -219,7 +219,7 @@ class Statements:
         sources = {EVENTS: events}
         try:
             workload = Workload(group.query(member) for member in group.members)
-            plan = plan_for(workload, sources, engine, self.planner, None, NATIVE)
+            plan = plan_for(workload, sources, engine, self.planner, None, strategy=NATIVE)
             results = engine.run(plan, sources)
         except WeftError as error:
             return {member.number: error.message for member in group.members}

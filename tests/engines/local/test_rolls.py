@@ -45,7 +45,11 @@ def expected(
     return found
 
 
-@pytest.mark.parametrize("seed", range(5))
+TECHNIQUES = (None, "one_by_one", "sliding_ranges", "disjoint_sparse_table", "fan_out", "flat_fat")
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("inner", "outer"),
     [
@@ -56,13 +60,13 @@ def expected(
     ],
 )
 def test_instances_side_by_side_are_combined_each_once(
-    inner: PeriodicWindow, outer: PeriodicWindow, seed: int
+    inner: PeriodicWindow, outer: PeriodicWindow, seed: int, technique: str | None
 ) -> None:
     flow = instances(inner, seed)
     count, distance = outer.reads(inner)
     assert (count, distance) == (outer.range_us // inner.range_us, inner.range_us)
     for wanted in ([TOTAL], [LOW, TOTAL]):
-        rolled = roll_windows(flow, inner, outer, wanted)
+        rolled = roll_windows(flow, inner, outer, wanted, technique)
         places = list(zip(rolled.keys.tolist(), rolled.starts_us.tolist(), strict=True))
         assert places == sorted(places)
         assert rolled.ends_us.tolist() == (rolled.starts_us + outer.range_us).tolist()
@@ -78,7 +82,7 @@ def test_what_may_be_read_twice_is_read_from_all_instances_inside(seed: int) -> 
     """Partials of events agree with each other; these do not, and so tell which were read."""
     inner, outer = PeriodicWindow(10, 1), PeriodicWindow(20, 2)
     flow = instances(inner, seed)
-    rolled = roll_windows(flow, inner, outer, [LOW])
+    rolled = roll_windows(flow, inner, outer, [LOW], "sparse_table")
     places = zip(rolled.keys.tolist(), rolled.starts_us.tolist(), strict=True)
     values = rolled.partials[LOW].columns.tolist()
     assert dict(zip(places, values, strict=True)) == expected(

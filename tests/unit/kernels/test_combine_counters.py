@@ -9,9 +9,9 @@ import pytest
 
 from weft.kernels.operations import COUNT, MAX_INT64, counting
 from weft.kernels.registry import technique
-from weft.techniques import TECHNIQUES
+from weft.techniques import INCREMENTAL, TECHNIQUES
 
-FIFO = [name for name in TECHNIQUES if name not in ("slick_deque", "fiba")]
+FIFO = [name for name in INCREMENTAL if name not in ("slick_deque", "fiba")]
 
 
 def _affine(length):

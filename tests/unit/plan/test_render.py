@@ -45,7 +45,7 @@ def fan(count: int) -> Plan:
     slices = Slice(SCAN, (), Edges.of(windows), MIN)
     return plan_of(
         *(
-            Emit((Roll((slices,), w, "slick_deque", (), MIN),), f"q{n}", str(w), LOW)
+            Emit((Roll((slices,), w, "ranges", (), MIN, "slick_deque"),), f"q{n}", str(w), LOW)
             for n, w in enumerate(windows)
         ),
         shares=tuple(

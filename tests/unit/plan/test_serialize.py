@@ -54,7 +54,7 @@ def whole_plan() -> Plan:
     window = hopping("1 hour", "5 minutes")
     scan = Scan("t", None, "x > 0", ("town", "x"), whole_events=True)
     edges = Edges.of([window, CalendarWindow("day")], "begins")
-    roll = Roll((Slice(scan, KEYS, edges, SUM),), window, "two_stacks", KEYS, SUM)
+    roll = Roll((Slice(scan, KEYS, edges, SUM),), window, "ranges", KEYS, SUM, "two_stacks")
     sides = (
         JoinSide(scan, "a", LandmarkWindow(), True, KEYS, SUM),
         JoinSide(Scan("u", "ts", None, ()), "b", None, False, (), ()),
@@ -123,7 +123,7 @@ def changed(**values: Any) -> str:
         ("", "JSONDecodeError"),
         ("[]", "TypeError"),
         ("{}", "KeyError: 'weft_plan'"),
-        (changed(weft_plan=99), "version 99, this weft reads version 1"),
+        (changed(weft_plan=99), "version 99, this weft reads version 2"),
         (changed(nodes=[{"node": "loop"}]), "no node 'loop'"),
         (changed(nodes=[{"node": "scan"}]), "KeyError: 'columns'"),
         (changed(nodes=[{"node": "emit", "inputs": [4]}]), "node 0 reads nodes [4]"),

@@ -11,7 +11,7 @@ import pytest
 
 from weft.aggregates import AggregateCall, Partial
 from weft.errors import InternalError
-from weft.plan import FOLD, PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.plan import FOLD, PICK, RANGES, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
 from weft.plan import validate as validate_module
 from weft.plan.nodes import topological
 from weft.plan.validate import cuts, cuts_begin, encloses, validate
@@ -49,11 +49,13 @@ def minutes(range_: int, slide: int | None = None) -> PeriodicWindow:
 def roll(
     window: Window,
     *inputs: Scan | Slice | Roll,
-    technique: str = FOLD,
+    read: str | None = None,
+    technique: str | None = None,
     keys: tuple[tuple[str, str], ...] = KEYS,
     partials: tuple[Partial, ...] = MIN,
 ) -> Roll:
-    return Roll(inputs or (SCAN,), window, technique, keys, partials)
+    way = read or (FOLD if technique is None else RANGES)
+    return Roll(inputs or (SCAN,), window, way, keys, partials, technique)
 
 
 def joined(
@@ -80,7 +82,7 @@ TEN, TWENTY = roll(minutes(10)), roll(minutes(20))
 
 
 def stair(step: Roll, slices: Slice | Roll, window: PeriodicWindow) -> tuple[Node, ...]:
-    return plan(roll(window, step, slices, technique=STAIR))
+    return plan(roll(window, step, slices, read=STAIR))
 
 
 BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
@@ -144,6 +146,12 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
             )
         ),
     ),
+    ("reading-is-known", "guess", lambda: plan(roll(minutes(20), TEN, read="guess"))),
+    (
+        "picks-combine-nothing",
+        "a technique",
+        lambda: plan(roll(minutes(10, 4), roll(minutes(10, 2)), read=PICK, technique="naive")),
+    ),
     ("technique-is-known", "magic", lambda: plan(roll(minutes(20), TEN, technique="magic"))),
     (
         "technique-is-legal",
@@ -169,7 +177,7 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
     (
         "picked-instances-exist",
         "other range",
-        lambda: plan(roll(minutes(20), TEN, technique=PICK)),
+        lambda: plan(roll(minutes(20), TEN, read=PICK)),
     ),
     (
         "holistic-is-not-combined",
@@ -236,9 +244,9 @@ LEGAL: dict[str, Callable[[], tuple[Node, ...]]] = {
     "tiled counts": lambda: plan(
         roll(minutes(20), roll(minutes(10, 5), partials=SUM), partials=SUM), outputs=ROWS
     ),
-    "picked": lambda: plan(roll(minutes(10, 4), roll(minutes(10, 2)), technique=PICK)),
+    "picked": lambda: plan(roll(minutes(10, 4), roll(minutes(10, 2)), read=PICK)),
     "picked median": lambda: plan(
-        roll(minutes(10), roll(minutes(10, 5), partials=VALUES), technique=PICK, partials=VALUES),
+        roll(minutes(10), roll(minutes(10, 5), partials=VALUES), read=PICK, partials=VALUES),
         outputs=MID,
     ),
     "same session": lambda: plan(roll(SessionWindow(5), roll(SessionWindow(5)))),

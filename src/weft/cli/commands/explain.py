@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from weft.cli.options import Keys, Overwrite, Planner, Rate, SqlFile, SqlText, Strategy, examples
+from weft.cli.options import (
+    Keys,
+    Overwrite,
+    Planner,
+    Rate,
+    SqlFile,
+    SqlText,
+    Strategy,
+    Technique,
+    examples,
+)
 
 if TYPE_CHECKING:
     from weft.plan.body import Format
@@ -50,6 +60,7 @@ def command(
         ),
     ] = "spark",
     strategy: Strategy = None,
+    technique: Technique = None,
     format: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +87,9 @@ def command(
         refuse_existing(output, overwrite=overwrite)
     statistics = statistics_of(rate, keys)
     workload = workload_of(file, sql)
-    plan = optimize(workload, planner, engine, statistics, model, strategy=strategy)
+    plan = optimize(
+        workload, planner, engine, statistics, model, strategy=strategy, technique=technique
+    )
     extension = "" if output is None else output.suffix.lower()
     text = plan.explain(cast("Format", format or _FORMATS_BY_EXTENSION.get(extension, "text")))
     if output is None:

@@ -15,6 +15,7 @@ from weft.cli.options import (
     SqlText,
     Strategy,
     Tables,
+    Technique,
     examples,
 )
 
@@ -44,6 +45,7 @@ def command(
     ] = "spark",
     planner: Planner = "auto",
     strategy: Strategy = None,
+    technique: Technique = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -97,7 +99,8 @@ def command(
         f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}", _progress(engine)
     ):
         options = {"planner": planner, "statistics": statistics, "strategy": strategy}
-        made, measures = _run(workload, tables, stats, engine=engine, **options)
+        asked = {**options, "technique": technique, "engine": engine}
+        made, measures = _run(workload, tables, stats, **asked)
         results = results_of(made, workload, limit, whole=bool(targets) or verify)
     for at, (name, result) in enumerate(results.items()):
         if at:

@@ -23,6 +23,9 @@ from weft.engines.local.windows.event_windows import Delimited, Member, Rolls, s
 from weft.engines.local.windows.events import Timed, events_of
 from weft.engines.local.windows.flow import Flow, compacted, merged, slice_batch, slice_known
 from weft.engines.local.windows.lateness import closed_for, closes_between, oldest_open
+from weft.engines.local.windows.roll_store import RollStore
+from weft.engines.local.windows.slice_log import KeptSlices, SliceLog
+from weft.engines.local.windows.stored_rolls import SliceSource, StoredRolls, slid
 from weft.engines.local.windows.timed_plan import Timed as TIMED
 from weft.engines.local.windows.timed_plan import TimedPlan, is_timed
 from weft.kernels.parallel import ROWS_PER_THREAD, THREADS
@@ -55,6 +58,8 @@ class ScopeOperator:
     delimited: list[Delimited]
     codes: KeyCodes
     runs: dict[Node, list[Flow]] = field(default_factory=dict)
+    past: dict[Node, SliceLog] = field(default_factory=dict)  # slices that stores have taken in
+    stores: dict[StoredRolls, RollStore] = field(default_factory=dict)
     watermark_us: int | None = None
     late: int = 0
     events: int = 0
@@ -137,8 +142,9 @@ class ScopeOperator:
     @property
     def nbytes(self) -> int:
         """The memory of slices and events held."""
-        slices = sum(flow.nbytes for flows in self.runs.values() for flow in flows)
-        return slices + sum(store.nbytes for store in self.delimited)
+        slices = sum(flow.nbytes for node in self.plan.bases for flow in self.slices_of(node))
+        rings = sum(store.nbytes for store in self.stores.values())
+        return slices + rings + sum(store.nbytes for store in self.delimited)
 
     @property
     def combines(self) -> int:
@@ -148,7 +154,7 @@ class ScopeOperator:
     @property
     def open_slices(self) -> int:
         """The number of (key, slice) rows held, those not yet merged counted each."""
-        slices = sum(len(flow) for flows in self.runs.values() for flow in flows)
+        slices = sum(len(flow) for node in self.plan.bases for flow in self.slices_of(node))
         return slices + sum(len(store.kept or ()) for store in self.delimited)
 
     def process(self, timed: Timed) -> None:
@@ -169,6 +175,7 @@ class ScopeOperator:
                 rows = [store.rows_of(events) for store in self.delimited]
             for node, flow in sliced.items():
                 self.runs.setdefault(node, []).append(flow)
+                self._drop_stores_before(node, flow)
                 if self.journal is not None:
                     self.journal.touch(node, flow.starts_us)
             for store, part in zip(self.delimited, rows, strict=True):
@@ -184,7 +191,7 @@ class ScopeOperator:
     def slices(self) -> Iterator[tuple[int, Flow]]:
         """Yield the slices that are held, with the number of their set."""
         for number, node in enumerate(self.plan.bases):
-            for flow in self.runs.get(node, ()):
+            for flow in self.slices_of(node):
                 yield number, flow
 
     def add_slices(self, number: int, slices: Flow) -> None:
@@ -192,6 +199,7 @@ class ScopeOperator:
         node = list(self.plan.bases)[number]
         runs = self.runs.setdefault(node, [])
         runs.append(slices)
+        self._drop_stores_before(node, slices)
         if self.journal is not None:
             self.journal.touch(node, slices.starts_us)
         if len(runs) >= MOST_RUNS:
@@ -216,6 +224,8 @@ class ScopeOperator:
         """Return the operator as it is now, to go back to; columns are shared, never changed."""
         kept = copy(self)
         kept.runs = {node: list(flows) for node, flows in self.runs.items()}
+        kept.past = {node: log.saved() for node, log in self.past.items()}
+        kept.stores = {}  # they change in place, and are made again from the slices
         kept.delimited = [store.saved() for store in self.delimited]
         kept.plan, kept.since_us = copy(self.plan), dict(self.since_us)
         kept.codes = self.codes.saved()
@@ -252,15 +262,59 @@ class ScopeOperator:
         delimited = {
             rolls: flow for store in self.delimited for rolls, flow in store.advance(to_us).items()
         }
-        kept = {node: merged(runs) for node, runs in self.runs.items()}
-        self.runs = {node: [flow] for node, flow in kept.items()}
+        self.runs = {node: [merged(runs)] for node, runs in self.runs.items()}
+        kept = KeptSlices(self.runs, self.past)
         closing = Closing(
             self.plan, kept, delimited, from_us, to_us, self.codes, self.complete_from_us
         )
+        if closing.streams:
+            self._slide_stores(closing)
         out = closing.closed(self.emits, types)
         self.watermark_us = to_us
+        self._settle(to_us)
         self._forget(to_us)
         return out
+
+    def slices_of(self, node: Node) -> list[Flow]:
+        """Return all slices that are held of a base, in flows that may have rows in common."""
+        past = self.past.get(node)
+        return [*(() if past is None else past.pieces), *self.runs.get(node, ())]
+
+    def _slide_stores(self, closing: Closing) -> None:
+        """Let stores take in what is final now, and hand on what they answer."""
+        for spec in self.plan.stored:
+            if spec.base not in self.runs or not spec.closes(closing.from_us, closing.to_us):
+                continue
+            store = self.stores.get(spec)
+            if store is None:
+                store = self.stores[spec] = RollStore(spec.technique, spec.shapes, spec.partials)
+            source = SliceSource(self.past.get(spec.base, SliceLog()), self.runs[spec.base][0])
+            before = store.combines
+            for roll, flow in slid(spec, store, source, closing.from_us, closing.to_us).items():
+                self.plan.keep(roll, flow, closing.made)
+            self.plan.combines += store.combines - before
+
+    def _drop_stores_before(self, node: Node, flow: Flow) -> None:
+        """Give up stores that have taken in what these slices belong to; they are made again."""
+        if not self.stores or not len(flow):
+            return
+        first = int(flow.starts_us.min())
+        for spec in [s for s in self.stores if s.base == node]:
+            if first < spec.final_before(self.watermark_us):
+                del self.stores[spec]
+
+    def _settle(self, watermark_us: int | None) -> None:
+        """Put the slices that stores have taken in aside, piece by piece."""
+        finals: dict[Node, int] = {}
+        for spec in self.stores:
+            final = spec.final_before(watermark_us)
+            finals[spec.base] = max(finals.get(spec.base, final), final)
+        for node, final in finals.items():
+            (flow,) = self.runs[node]
+            done = flow.starts_us < final
+            if done.any():
+                self.past.setdefault(node, SliceLog()).add(flow.take(np.flatnonzero(done)))
+                self.runs[node] = [flow.take(np.flatnonzero(~done))]
 
     def _closes(self, from_us: int | None, to_us: int | None) -> bool:
         """Tell whether any instance may end in `(from, to]`; without, no slice can go either."""
@@ -270,7 +324,7 @@ class ScopeOperator:
     def _forget(self, watermark_us: int | None) -> None:
         """Drop the slices that no open instance needs."""
         if watermark_us is None:
-            self.runs = {}
+            self.runs, self.past, self.stores = {}, {}, {}
             return
         for node, base in self.plan.bases.items():
             if node not in self.runs:
@@ -281,6 +335,8 @@ class ScopeOperator:
             needed = flow.starts_us >= oldest
             if self.journal is not None:
                 self.journal.forgotten[node] = oldest
+            if node in self.past:
+                self.past[node].forget(oldest)
             if not needed.all():
                 flow = flow.take(np.flatnonzero(needed))
             self.runs[node] = [self._with_latest_only(node, flow, watermark_us)]

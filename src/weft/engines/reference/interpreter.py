@@ -112,7 +112,7 @@ class Interpreter:
                 ]
                 for key, own in self._events_under(node).items()
             }
-        if node.technique == STAIR:
+        if node.read == STAIR:
             return self._stair(node)
         if isinstance(node.feeder, Slice):
             return self._roll_slices(node, node.feeder)

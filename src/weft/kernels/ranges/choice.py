@@ -1,4 +1,7 @@
-"""The one entry for aggregates of index ranges: the technique follows from laws and from order.
+"""The one entry for aggregates of index ranges: by the technique that is named, or by a choice.
+
+A plan names the technique of ranges that overlap. Where rows are only brought together, such as
+equal slices of several batches, the technique follows from laws and from order:
 
 ranges                 operation                technique              combines
 few values in all      selective                one by one             1 a value and answer
@@ -16,15 +19,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.errors import DataError, InternalError
+from weft.errors import DataError, InternalError, UnsupportedError
 from weft.kernels import algebra
 from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compensated import COMPENSATED_SUM, CompensatedSum, rounded
 from weft.kernels.compiled import unlocked
+from weft.kernels.incremental.ranges import ranges_by
 from weft.kernels.ranges.disjoint_sparse_table import DisjointSparseTable
 from weft.kernels.ranges.prefix_sums import IntegerSums, InvertiblePrefixes, RebasedSums
 from weft.kernels.ranges.sliding import slide_within
 from weft.kernels.ranges.sparse_table import SparseTable
+from weft.techniques import TECHNIQUES
 
 if TYPE_CHECKING:
     from weft.kernels.operations import Operation
@@ -42,11 +47,12 @@ def aggregate_ranges(
     starts: Int64s,
     ends: Int64s,
     operation: Operation,
-    technique: RangeTechnique | None = None,
+    technique: str | None = None,
 ) -> Columns:
     """Aggregate the partials `[start, end)` for each pair of bounds.
 
-    `technique` is run as it is told; without it the ranges and the operation decide.
+    `technique` is one that answers whole arrays, or any that slides; None leaves the choice here.
+
     An empty range is the identity. Float sums are compensated: within 1e-9 of the exact sum of
     the range, whatever values lie outside it. An integer sum beyond 64 bits is refused.
 
@@ -69,8 +75,7 @@ def aggregate_ranges(
     if ranges.first < 0 or ranges.last > length(columns):
         raise InternalError(f"a range lies outside the {length(columns)} partials")
     try:
-        chosen = technique or choose(ranges, operation)
-        return _run(chosen, ranges, columns, starts, ends, operation)
+        return _run(ranges, columns, starts, ends, operation, technique)
     except OverflowError:
         raise DataError(
             f"{operation.name} of a range does not fit 64 bits",
@@ -135,22 +140,42 @@ def choose(ranges: Survey, operation: Operation) -> RangeTechnique:
 
 
 def _run(
-    technique: RangeTechnique,
     ranges: Survey,
     columns: Columns,
     starts: Int64s,
     ends: Int64s,
     operation: Operation,
+    technique: str | None,
 ) -> Columns:
-    match technique:
+    if technique in TECHNIQUES:
+        TECHNIQUES[technique].check(operation.laws, operation.name)
+    match technique or choose(ranges, operation):
         case "one_by_one":
             out = operation.columns(starts.size)
             _one_by_one(operation.algebra, columns, starts, ends, out)
             return out
+        case "fan_out":
+            return _fan_out(columns, starts, ends, operation)
         case "prefix_sums" if isinstance(operation.algebra, algebra.SumInt64):
             return IntegerSums.of(columns).query(starts, ends)
         case "prefix_sums":
             return InvertiblePrefixes.of(columns, operation).query(starts, ends)
+        case "sliding_ranges" if not ranges.sliding:
+            order = np.lexsort((ends, starts))
+            if not survey(starts[order], ends[order]).sliding:
+                raise UnsupportedError(
+                    "technique sliding_ranges cannot answer ranges inside each other",
+                    hint="use disjoint_sparse_table",
+                )
+            moved = _run(
+                ranges._replace(sliding=True),
+                columns,
+                starts[order],
+                ends[order],
+                operation,
+                technique,
+            )
+            return _back(moved, order)
         case "sliding_ranges":
             scratch = operation.columns(ranges.longest)
             return slide_within(columns, starts, ends, scratch, operation)
@@ -160,6 +185,28 @@ def _run(
             return SparseTable.of(columns, operation).query(starts, ends)
         case "disjoint_sparse_table":
             return DisjointSparseTable.of(columns, operation).query(starts, ends)
+        case sliding:
+            return ranges_by(sliding, columns, starts, ends, operation)[0]
+
+
+def _back(columns: Columns, order: Any) -> Columns:
+    """Put answers back where they were asked for."""
+    if isinstance(columns, tuple):
+        return tuple(_back(column, order) for column in columns)
+    out = np.empty_like(columns)
+    out[order] = columns
+    return out
+
+
+def _fan_out(columns: Columns, starts: Int64s, ends: Int64s, operation: Operation) -> Columns:
+    """Copy every partial to all ranges that hold it, then fold the copies."""
+    counts = np.maximum(ends - starts, 0)
+    stops = np.cumsum(counts)
+    rows = np.arange(int(counts.sum())) + np.repeat(starts - (stops - counts), counts)
+    spread = tuple(c[rows] for c in columns) if isinstance(columns, tuple) else columns[rows]
+    out = operation.columns(starts.size)
+    _one_by_one(operation.algebra, spread, stops - counts, stops, out)
+    return out
 
 
 @unlocked

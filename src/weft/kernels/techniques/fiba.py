@@ -306,6 +306,15 @@ def query_range(op: Any, state: State, key: int, first: int, stop: int) -> Parti
 
 
 @kernel
+def query_last(op: Any, state: State, key: int, count: int) -> Partial:
+    """Combine the newest `count` units of time, of values that were inserted one after another."""
+    if state.at[key, SIZE] == 0:
+        return op.identity
+    stop = newest(state, key) + 1
+    return query_range(op, state, key, stop - count, stop)
+
+
+@kernel
 def _from(op: Any, state: State, node: int, first: int) -> Partial:
     """Combine what a subtree holds from `first` on."""
     answer = op.identity

@@ -88,7 +88,11 @@ def evict(op: Any, state: State, key: int) -> None:
 
 @kernel
 def replace(op: Any, state: State, key: int, value: Partial) -> None:
-    """Evict and insert at once when the ring of leaves is full: one path, not two."""
+    """Evict and insert at once: one path, not two, when the ring of leaves is full."""
+    if state.at[key, END] - state.at[key, FRONT] < (mask(state.tree) + 1) // 2:
+        evict(op, state, key)
+        insert(op, state, key, value)
+        return
     _set_leaf(op, state, key, state.at[key, END], value)
     state.at[key, FRONT] += 1
     state.at[key, END] += 1
@@ -136,11 +140,9 @@ def query(op: Any, state: State, key: int) -> Partial:
 def slide_one(op: Any, state: State, key: int, value: Partial, n: int) -> Partial:
     """Insert one value, evict first if n are held, and answer."""
     held = state.at[key, END] - state.at[key, FRONT]
-    if held >= n and held == (mask(state.tree) + 1) // 2:
+    if held >= n:
         replace(op, state, key, value)
     else:
-        if held >= n:
-            evict(op, state, key)
         insert(op, state, key, value)
     return query(op, state, key)
 

@@ -20,6 +20,7 @@ from weft.plan.render.words import (
     outputs_text,
     partials_text,
     printable,
+    technique_text,
     title,
 )
 
@@ -167,7 +168,8 @@ def _box(
         case Roll():
             window = title(node)
             factor = ("factor window",) if node in factors else ()
-            details = (window, *factor, f"technique {node.technique}", *_computed(node))
+            named = (f"technique {technique_text(node)}",) if node.technique else ()
+            details = (window, *factor, f"reads {node.read}", *named, *_computed(node))
             subtitle = ", ".join(marks(node, factors)) or lifted_text(node)
             kind: Kind = "factor" if factor else "window"
             return Box(name, kind, window, subtitle, cost, details, (window,))

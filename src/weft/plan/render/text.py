@@ -21,6 +21,7 @@ from weft.plan.render.words import (
     sentence,
     statistics_text,
     strategy_rows,
+    technique_text,
 )
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _details(node: Node) -> list[tuple[str, str]]:
             edges = edges_text(node.edges, None)
             return [("edges", edges), *_computed(node)]
         case Roll():
-            return [("technique", node.technique), *_computed(node)]
+            return [("reads", node.read), ("technique", technique_text(node)), *_computed(node)]
         case Join():
             sides = [
                 (

@@ -6,7 +6,8 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, assert_never
 
 from weft.plan.body import COLUMNAR
-from weft.plan.nodes import FOLD, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.plan.nodes import PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.techniques import FAN_OUT
 from weft.time import format_us
 from weft.window import PeriodicWindow
 
@@ -159,11 +160,21 @@ def marks(node: Node, factors: frozenset[Node]) -> tuple[str, ...]:
     """Name what is special about a node: its technique, and that nobody asked for it."""
     found = []
     if isinstance(node, Roll):
-        if node.technique != FOLD:
-            found.append("stairs" if node.technique == STAIR else node.technique)
+        if node.read in (PICK, STAIR):
+            found.append("stairs" if node.read == STAIR else node.read)
+        if node.technique is not None:
+            found.append(node.technique)
         if node in factors:
             found.append("factor window")
     return tuple(found)
+
+
+def technique_text(node: Roll) -> str:
+    """Name the technique of a Roll, and the partials that are gathered whatever it is."""
+    grown = [p for p in node.partials if p.monoid.grows]
+    if node.technique in (None, FAN_OUT) or not grown:
+        return node.technique or ""
+    return f"{node.technique}; {partials_text(tuple(grown), None)} gathered"
 
 
 def multiplier(node: Roll, feeder: Node) -> str:
@@ -171,7 +182,7 @@ def multiplier(node: Roll, feeder: Node) -> str:
 
     Empty where it is one, or where it differs between instances.
     """
-    if not isinstance(node.window, PeriodicWindow) or node.technique == STAIR:
+    if not isinstance(node.window, PeriodicWindow) or node.read == STAIR:
         return ""
     count = 1
     if isinstance(feeder, Roll) and isinstance(feeder.window, PeriodicWindow):

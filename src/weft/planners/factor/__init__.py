@@ -90,6 +90,6 @@ def _rolls(
         if source is None:
             rolls[window] = scope.from_events(window, partials)
         else:
-            technique = PICK if source.reuses(window) else FOLD
-            rolls[window] = Roll((rolls[source],), window, technique, scope.keys, partials)
+            read = PICK if source.reuses(window) else FOLD
+            rolls[window] = Roll((rolls[source],), window, read, scope.keys, partials)
     return rolls

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.cost.omega import OMEGA_TECHNIQUES, Mode
-from weft.plan import FOLD, Roll, Scan, Scope, Slice
+from weft.plan import RANGES, Roll, Scan, Scope, Slice
 from weft.plan.nodes import topological
 from weft.planners.base import Context, NoProposal, Proposal, unshared_reasons
 from weft.planners.slicing import techniques_for
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 _MANY = 200
 _STAND_IN = "two_stacks_lite"
+# What whole arrays are answered by costs what the technique it comes from does.
+_PUBLISHED = {
+    "one_by_one": "naive",
+    "fan_out": "naive",
+    "prefix_sums": "prefix_ring",
+    "sliding_ranges": "two_stacks_lite",
+}
 # So long that only reading its events costs anything.
 _ENDLESS = PeriodicWindow(2**62, 2**62)
 _DEARER = ("two_stacks", "daba", "daba_lite")
@@ -66,14 +73,14 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
 
 
 def _counted(technique: str) -> str:
-    return "naive" if technique == FOLD else technique
+    return _PUBLISHED.get(technique, technique)
 
 
 def _techniques(
     scope: Scope, context: Context, windows: tuple[PeriodicWindow, ...]
 ) -> tuple[str, ...]:
-    legal = [t for t in techniques_for(scope, windows) if t == FOLD or t in OMEGA_TECHNIQUES]
-    allowed = [t for t in legal if context.allows(t)]
+    able = techniques_for(scope, windows, context)
+    allowed = [t for t in able if context.allows(t) and _counted(t) in OMEGA_TECHNIQUES]
     # Of techniques that cost so much per window and slide, the cheapest stands for all.
     return tuple(t for t in allowed if t not in _DEARER or _STAND_IN not in allowed)
 
@@ -113,6 +120,8 @@ def _tree(
     else:
         slices = Slice(source, scope.keys, edges, scope.partials_for(members))
     return {
-        window: Roll((slices,), window, technique, scope.keys, scope.shareable_partials(window))
+        window: Roll(
+            (slices,), window, RANGES, scope.keys, scope.shareable_partials(window), technique
+        )
         for window in members
     }

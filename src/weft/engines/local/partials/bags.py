@@ -72,7 +72,7 @@ class Bags:
         places = np.repeat(firsts - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Bags(offsets, self.items[places], self.counts[places], self.size, self.coding)
 
-    def over_ranges(self, starts: Int64s, ends: Int64s) -> Bags:
+    def over_ranges(self, starts: Int64s, ends: Int64s, technique: str | None = None) -> Bags:
         """Remember the ranges."""
         rows = self.settled()
         return rows._over((starts, ends))

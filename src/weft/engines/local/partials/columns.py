@@ -8,23 +8,26 @@ sort and `over_ranges`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.aggregates import Laws, Monoid
 from weft.engines.local.values.coding import Coding, united
-from weft.kernels.operations import COUNT
+from weft.errors import UnsupportedError
+from weft.kernels.incremental.ranges import ranges_by
+from weft.kernels.operations import COUNT, Operation
 from weft.kernels.partials import Partials
 from weft.kernels.ranges.choice import aggregate_ranges
 from weft.kernels.ranges.prefix_sums import largest_magnitude
+from weft.kernels.ranges.sliding import slide_within
+from weft.techniques import FAN_OUT, INCREMENTAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft.kernels.partials import Bools, Int64s
-    from weft.kernels.ranges.choice import RangeTechnique
 
 Rows = npt.NDArray[Any]  # positions, or a mask
 Self = TypeVar("Self")
@@ -41,8 +44,8 @@ class Held(Protocol):
         """Select rows."""
         ...
 
-    def over_ranges(self: Self, starts: Int64s, ends: Int64s) -> Self:
-        """Combine the rows `[start, end)` of each range, oldest first."""
+    def over_ranges(self: Self, starts: Int64s, ends: Int64s, technique: str | None = None) -> Self:
+        """Combine the rows `[start, end)` of each range, oldest first, by a technique if named."""
         ...
 
     def joined(self: Self, others: Sequence[Self]) -> Self:
@@ -95,7 +98,7 @@ class KernelPartials:
         return KernelPartials(self.partials.take(rows), self.codings)
 
     def over_ranges(
-        self, starts: Int64s, ends: Int64s, technique: RangeTechnique | None = None
+        self, starts: Int64s, ends: Int64s, technique: str | None = None
     ) -> KernelPartials:
         """Combine rows."""
         return KernelPartials(self.partials.over_ranges(starts, ends, technique), self.codings)
@@ -155,9 +158,7 @@ class LimbSums:
         """Select rows."""
         return LimbSums(tuple(limb[rows] for limb in self.limbs), self.scale)
 
-    def over_ranges(
-        self, starts: Int64s, ends: Int64s, technique: RangeTechnique | None = None
-    ) -> LimbSums:
+    def over_ranges(self, starts: Int64s, ends: Int64s, technique: str | None = None) -> LimbSums:
         """Add up; a plain int64 is split first where the sums could leave it."""
         sums = self
         if len(self.limbs) == 1 and largest_magnitude(self.limbs[0]) * len(self) >= 2**63:
@@ -212,6 +213,41 @@ class InTimeOrder(Monoid):
         return total
 
 
+class ObjectAlgebra(NamedTuple):
+    """A user's own functions, as kernels call them when they run as Python."""
+
+    identity: Any
+    monoid: Monoid
+
+    def combine(self, a: Any, b: Any) -> Any:
+        """Join two partials."""
+        return self.monoid.combine(a, b)
+
+    def inverse(self, a: Any, b: Any) -> Any:
+        """Take the older partial out."""
+        return self.monoid.invert(a, b)
+
+    def extend(self, a: Any, b: Any) -> Any:
+        """Join a partial to all before it."""
+        return self.monoid.combine(a, b)
+
+    def between(self, a: Any, b: Any) -> Any:
+        """Take out what came before."""
+        return self.monoid.invert(a, b)
+
+    def same(self, a: Any, b: Any) -> bool:
+        """Tell whether two partials are one: only the identity is asked for."""
+        return a is b
+
+
+def object_operation(monoid: Monoid) -> Operation:
+    """Return the operation of a custom aggregate; it runs as Python."""
+    algebra = ObjectAlgebra(monoid.identity, monoid)
+    if monoid.laws.invertible:
+        return Operation("custom", ("object",), algebra, monoid.laws, algebra, ("object",))
+    return Operation("custom", ("object",), algebra, monoid.laws)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectPartials:
     """Partials of a user's own aggregate: Python objects, combined by the user's functions.
@@ -240,8 +276,23 @@ class ObjectPartials:
         """Select rows."""
         return ObjectPartials(self.monoid, self.objects[rows])
 
-    def over_ranges(self, starts: Int64s, ends: Int64s) -> ObjectPartials:
+    def over_ranges(
+        self, starts: Int64s, ends: Int64s, technique: str | None = None
+    ) -> ObjectPartials:
         """Fold each range, oldest first."""
+        operation = object_operation(self.monoid)
+        if technique in INCREMENTAL:
+            answers, _ = ranges_by(technique, self.objects, starts, ends, operation)
+            return ObjectPartials(self.monoid, answers)
+        if technique == "sliding_ranges":
+            scratch = operation.columns(int(np.max(ends - starts, initial=0)))
+            answers = slide_within(self.objects, starts, ends, scratch, operation)
+            return ObjectPartials(self.monoid, answers)
+        if technique not in (None, "one_by_one", FAN_OUT):
+            raise UnsupportedError(
+                f"technique {technique} cannot run a custom aggregate: it has compiled code alone",
+                hint="use one_by_one, sliding_ranges, or one that keeps windows as events come",
+            )
         out = np.empty(starts.size, object)
         for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             total = self.monoid.identity

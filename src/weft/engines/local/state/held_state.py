@@ -22,6 +22,10 @@ class HeldState(Protocol):
     codes: KeyCodes
     runs: dict[Node, list[Flow]]
 
+    def slices_of(self, node: Node) -> list[Flow]:
+        """Return all slices that are held of a base."""
+        ...
+
     def counters(self) -> dict[str, Any]:
         """Return what is known beside slices, keys and events, as JSON values."""
         ...

@@ -127,7 +127,7 @@ class Journal:
         written = self._values(operator, live) | self._keys(operator.codes, live)
         had = _starts_by_base(self.names)
         for node in operator.plan.bases:
-            written |= self._slices(node, operator.runs.get(node, []), had, live)
+            written |= self._slices(node, operator.slices_of(node), had, live)
         for store in operator.delimited:
             written |= self._events(store, live)
         removed = tuple(sorted(self.names - live))

@@ -68,7 +68,7 @@ def _take_slices(
     if other in old.runs:
         new.runs[node] = [
             Flow(run.keys, run.starts_us, None, {p: run.partials[p] for p in base.partials})
-            for run in old.runs[other]
+            for run in old.slices_of(other)
         ]
 
 

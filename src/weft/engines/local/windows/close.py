@@ -21,6 +21,7 @@ from weft.engines.local.windows.timed_plan import Timed, TimedPlan, roll_over
 from weft.errors import InternalError
 from weft.kernels.parallel import over_parts
 from weft.plan import Emit, Node, Roll
+from weft.techniques import ONE_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,12 @@ class Closing:
     to_us: int | None
     codes: KeyCodes
     complete_from_us: Mapping[Emitted, int] = field(default_factory=dict)
-    made: dict[Node, Flow] = field(default_factory=dict)
+    made: dict[Node, Flow] = field(default_factory=dict)  # what stores have answered
+
+    @property
+    def streams(self) -> bool:
+        """Whether this is a step of a stream, and not the whole of a batch."""
+        return self.from_us is not None or self.to_us is not None
 
     def closed(self, emits: tuple[Emit, ...], types: Types) -> list[Closed]:
         """Return the instances that closed, of all emits."""
@@ -62,20 +68,27 @@ class Closing:
             if self._few(group):
                 found.append(self._together(group, types[group.emits[0]]))
             else:
-                self._roll_all(group)
+                self._roll_all(group)  # unless a store has answered
                 pairs = zip(group.emits, group.places.tolist(), strict=True)
                 found += [self._alone(emit, place, types[emit]) for emit, place in pairs]
         return [one for one in found if one is not None]
 
     def _few(self, group: SameSlices) -> bool:
         """Tell whether there are slices for these windows, and so few that all close at once."""
-        if not self._has_slices(group.roll):
+        if not self._has_slices(group.roll) or not self._answers_several(group.roll):
             return False
         return len(self.plan.flow(group.roll.feeder, self.kept, self.made)) <= FEW_SLICES
 
+    def _answers_several(self, roll: Roll) -> bool:
+        """Tell whether ranges inside each other can be asked at once; stores have answered."""
+        return roll.technique not in ONE_RANGE and not self._is_stored(roll)
+
+    def _is_stored(self, roll: Roll) -> bool:
+        return self.streams and roll in self.plan.in_stores
+
     def _roll_all(self, group: SameSlices) -> None:
         """Roll the windows of a group side by side: over many slices that takes its time."""
-        if not self._has_slices(group.roll):
+        if not self._has_slices(group.roll) or self._is_stored(group.roll):
             return
         slices = self.plan.flow(group.roll.feeder, self.kept, self.made)
         rolls = dict.fromkeys(emit.inputs[0] for emit in group.emits)
@@ -92,13 +105,16 @@ class Closing:
             found = found.take(found.starts_us >= np.array(least)[found.windows])
         if not found.starts.size:
             return None
-        self.plan.combines += combines_of(found.starts, found.ends)
+        technique = group.roll.technique
+        self.plan.combines += combines_of(found.starts, found.ends, technique)
         keys, places = flow.keys[found.starts], group.places[found.windows]
         ends_us = found.starts_us + group.ranges_us[found.windows]
         # Ranges are put in order rather than results: numbers are, and results may be texts.
         order = result_order(ends_us, places, found.starts_us, self.codes.ranks()[keys])
         starts, ends = found.starts[order], found.ends[order]
-        partials = {p: flow.partials[p].over_ranges(starts, ends) for p in group.roll.partials}
+        partials = {
+            p: flow.partials[p].over_ranges(starts, ends, technique) for p in group.roll.partials
+        }
         emit = group.emits[0]
         values = lowered(emit.outputs, partials, types)
         return Closed(

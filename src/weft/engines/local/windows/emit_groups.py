@@ -47,7 +47,7 @@ def arrange(emits: tuple[Emit, ...]) -> Arrangement:
             and isinstance(roll.feeder, Slice)
             and isinstance(roll.window, PeriodicWindow)
         ):
-            same = together.setdefault((roll.feeder, emit.query, emit.outputs), [])
+            same = together.setdefault((roll.feeder, roll.technique, emit.query, emit.outputs), [])
             same.append((emit, place, roll, roll.window))
         else:
             alone.append((emit, place))

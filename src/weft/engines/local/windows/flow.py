@@ -20,7 +20,10 @@ from weft.kernels.grouping.batches import Bounds, Request, slice_events
 from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.known_keys import fold_known
+from weft.kernels.incremental.ranges import ranges_by
+from weft.kernels.operations import COUNT, MAX_INT64
 from weft.kernels.partials import Partials, operation_of
+from weft.techniques import INCREMENTAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,10 +92,14 @@ class Flow:
         starts_us: Int64s,
         ends_us: Int64s | None,
         wanted: Sequence[Partial],
+        technique: str | None = None,
     ) -> Flow:
-        """Combine neighbouring rows of one key into rows with these bounds."""
-        partials = {p: self.partials[p].over_ranges(starts, ends) for p in wanted}
-        combined = combines_of(starts, ends)
+        """Combine neighbouring rows of one key into rows with these bounds.
+
+        Overlapping ones are put together by the technique that is named.
+        """
+        partials = {p: self.partials[p].over_ranges(starts, ends, technique) for p in wanted}
+        combined = combines_of(starts, ends, technique)
         return Flow(self.keys[starts], starts_us, ends_us, partials, combined)
 
 
@@ -112,8 +119,8 @@ def runs_of_equals(*columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
     return starts, np.append(starts[1:], rows)
 
 
-def combines_of(starts: Int64s, ends: Int64s) -> int:
-    """Count the combines that answer ranges of rows: one by one, or sliding over all of them.
+def combines_of(starts: Int64s, ends: Int64s, technique: str | None = None) -> int:
+    """Count the combines that answer ranges of rows, by a technique, or the fewest.
 
     >>> combines_of(np.array([0, 1]), np.array([3, 3]))
     3
@@ -122,8 +129,21 @@ def combines_of(starts: Int64s, ends: Int64s) -> int:
     """
     if not starts.size:
         return 0
+    if technique in INCREMENTAL:
+        ones = np.ones(int(ends.max()), np.int64)
+        counted = MAX_INT64 if technique == "slick_deque" else COUNT
+        return ranges_by(technique, ones, starts, ends, counted)[1]
     one_by_one, first, last = _sizes(starts, ends)
-    return min(one_by_one, 2 * (last - first) + starts.size)
+    span, longest = last - first, int((ends - starts).max())
+    match technique:
+        case "one_by_one" | "fan_out":
+            return one_by_one
+        case "prefix_sums":
+            return span + starts.size
+        case "sparse_table" | "disjoint_sparse_table":
+            return span * max(longest - 1, 0).bit_length() + starts.size
+        case _:
+            return min(one_by_one, 2 * span + starts.size)
 
 
 @unlocked

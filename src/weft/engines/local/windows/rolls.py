@@ -1,8 +1,7 @@
 """From slices or feeders to windows: each way a Roll reads its input, over sorted rows.
 
-Which technique a Roll names decides nothing here: a whole batch of instances is answered by
-`Partials.over_ranges`, whose linear way is at least as good as any of them. The plan's feeders,
-picks and stairs are followed.
+The plan's feeders, picks and stairs are followed, and instances that overlap are put together by
+the technique that the Roll names.
 """
 
 from __future__ import annotations
@@ -37,16 +36,21 @@ def coarser(flow: Flow, slices: Slices, wanted: Sequence[Partial]) -> Flow:
 
 
 def roll_slices(
-    flow: Flow, window: TimedWindow, calendar: CalendarTable | None, wanted: Sequence[Partial]
+    flow: Flow,
+    window: TimedWindow,
+    calendar: CalendarTable | None,
+    wanted: Sequence[Partial],
+    technique: str | None = None,
 ) -> Flow:
     """Combine slices into the instances of a window that have any."""
     match window:
         case PeriodicWindow():
             found = closing_instances([window], flow, None, None)
             ends_us = found.starts_us + window.range_us
-            return flow.over_ranges(found.starts, found.ends, found.starts_us, ends_us, wanted)
+            bounds = (found.starts, found.ends, found.starts_us, ends_us)
+            return flow.over_ranges(*bounds, wanted, technique)
         case CumulatingWindow():
-            return _roll_cumulating(flow, window, wanted)
+            return _roll_cumulating(flow, window, wanted, technique)
         case CalendarWindow():
             assert calendar is not None
             starts_us, ends_us = calendar.around(flow.starts_us)
@@ -56,7 +60,9 @@ def roll_slices(
             assert_never(window)
 
 
-def _roll_cumulating(flow: Flow, window: CumulatingWindow, wanted: Sequence[Partial]) -> Flow:
+def _roll_cumulating(
+    flow: Flow, window: CumulatingWindow, wanted: Sequence[Partial], technique: str | None
+) -> Flow:
     parts = window.parts()
     found = [window_ranges(part, flow.keys, flow.starts_us) for part in parts]
     starts_us, starts, ends = (
@@ -67,11 +73,16 @@ def _roll_cumulating(flow: Flow, window: CumulatingWindow, wanted: Sequence[Part
     )
     # In this order neither bound goes back, which is the cheap way to aggregate ranges.
     order = np.lexsort((ends_us, starts_us, flow.keys[starts]))
-    return flow.over_ranges(starts[order], ends[order], starts_us[order], ends_us[order], wanted)
+    bounds = (starts[order], ends[order], starts_us[order], ends_us[order])
+    return flow.over_ranges(*bounds, wanted, technique)
 
 
 def roll_windows(
-    flow: Flow, inner: PeriodicWindow, outer: PeriodicWindow, wanted: Sequence[Partial]
+    flow: Flow,
+    inner: PeriodicWindow,
+    outer: PeriodicWindow,
+    wanted: Sequence[Partial],
+    technique: str | None,
 ) -> Flow:
     """Combine the instances of a feeder: picked, side by side, or all that overlap."""
     count, distance = outer.reads(inner)
@@ -84,8 +95,8 @@ def roll_windows(
         found = window_ranges(reach, flow.keys, flow.starts_us)
         starts_us = found.window_starts_us
         ends_us = starts_us + outer.range_us
-        return flow.over_ranges(found.starts, found.ends, starts_us, ends_us, wanted)
-    return _roll_every_nth(flow, inner, outer, count, wanted)
+        return flow.over_ranges(found.starts, found.ends, starts_us, ends_us, wanted, technique)
+    return _roll_every_nth(flow, inner, outer, count, wanted, technique)
 
 
 def pick(flow: Flow, outer: PeriodicWindow, wanted: Sequence[Partial]) -> Flow:
@@ -98,7 +109,12 @@ def pick(flow: Flow, outer: PeriodicWindow, wanted: Sequence[Partial]) -> Flow:
 
 
 def _roll_every_nth(
-    flow: Flow, inner: PeriodicWindow, outer: PeriodicWindow, count: int, wanted: Sequence[Partial]
+    flow: Flow,
+    inner: PeriodicWindow,
+    outer: PeriodicWindow,
+    count: int,
+    wanted: Sequence[Partial],
+    technique: str | None,
 ) -> Flow:
     """Read every n-th instance of an overlapping feeder: those that lie side by side."""
     apart = inner.range_us // inner.slide_us
@@ -112,7 +128,8 @@ def _roll_every_nth(
     kept = np.flatnonzero(lane_keys[found.starts] % apart == own)
     starts_us = found.window_starts_us[kept]
     starts, ends = found.starts[kept], found.ends[kept]
-    rolled = lanes.over_ranges(starts, ends, starts_us, starts_us + outer.range_us, wanted)
+    ends_us = starts_us + outer.range_us
+    rolled = lanes.over_ranges(starts, ends, starts_us, ends_us, wanted, technique)
     return rolled.take(np.lexsort((rolled.starts_us, rolled.keys)))
 
 
@@ -122,11 +139,13 @@ def roll_stair(
     inner_window: PeriodicWindow,
     outer: PeriodicWindow,
     wanted: Sequence[Partial],
+    technique: str | None,
 ) -> Flow:
     """Put the slices before an enclosed window and that window's own result together."""
     lead = PeriodicWindow(outer.range_us - inner_window.range_us, outer.slide_us, outer.offset_us)
     found = window_ranges(lead, slices.keys, slices.starts_us)
-    steps = slices.over_ranges(found.starts, found.ends, found.window_starts_us, None, wanted)
+    lead_us = found.window_starts_us
+    steps = slices.over_ranges(found.starts, found.ends, lead_us, None, wanted, technique)
     if inner.ends_us is None:
         raise InternalError("a stair over slices that are no window")
     starts_us = inner.ends_us - outer.range_us

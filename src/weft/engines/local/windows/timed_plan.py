@@ -16,6 +16,7 @@ from weft.engines.local.windows.flow import Flow
 from weft.engines.local.windows.lateness import Readers
 from weft.engines.local.windows.rolls import coarser, roll_slices, roll_stair, roll_windows
 from weft.engines.local.windows.slices import edges_as_cut, slices_of_edges
+from weft.engines.local.windows.stored_rolls import StoredRolls, stored_rolls
 from weft.errors import InternalError
 from weft.plan import STAIR, Emit, Node, Roll, Scan, Slice
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow
@@ -75,6 +76,8 @@ class TimedPlan:
     combines: int = 0  # rows that were combined with another
     rows: Counter[Node] = field(default_factory=Counter)  # that each evaluation of a node gave
     arrangement: Arrangement | None = None  # of the emits that were asked for last
+    stored: tuple[StoredRolls, ...] = ()  # what a stream keeps in stores
+    in_stores: frozenset[Roll] = frozenset()
 
     @classmethod
     def of(cls, nodes: Iterable[Node], emits: tuple[Emit, ...]) -> TimedPlan:
@@ -92,6 +95,8 @@ class TimedPlan:
             plan._place(roll, readers)
             if isinstance(roll.window, CalendarWindow):
                 plan.calendars.setdefault(roll.window, CalendarTable(roll.window))
+        plan.stored = stored_rolls(rolls, plan.below, plan.derived)
+        plan.in_stores = frozenset(roll for kept in plan.stored for roll in kept.rolls)
         windows = dict.fromkeys(w for base in plan.bases.values() for w in base.windows)
         plan.windows = tuple(windows)
         return plan
@@ -155,23 +160,23 @@ class TimedPlan:
         calendar = self.calendars.get(window) if isinstance(window, CalendarWindow) else None
         assert isinstance(window, Timed)
         if isinstance(feeder, Scan):
-            return roll_slices(kept[node], window, calendar, node.partials)
+            return roll_slices(kept[node], window, calendar, node.partials, node.technique)
         below = self.flow(feeder, kept, made)
         if isinstance(feeder, Slice):
-            return roll_slices(below, window, calendar, node.partials)
+            return roll_slices(below, window, calendar, node.partials, node.technique)
         if feeder.window == window:
             partials = {p: below.partials[p] for p in node.partials}
             return Flow(below.keys, below.starts_us, below.ends_us, partials)
         inner = feeder.window
         assert isinstance(window, PeriodicWindow)
         assert isinstance(inner, PeriodicWindow)
-        if node.technique == STAIR:
+        if node.read == STAIR:
             steps = self.flow(node.inputs[1], kept, made)
-            return roll_stair(below, steps, inner, window, node.partials)
-        return roll_windows(below, inner, window, node.partials)
+            return roll_stair(below, steps, inner, window, node.partials, node.technique)
+        return roll_windows(below, inner, window, node.partials, node.technique)
 
 
 def roll_over(roll: Roll, slices: Flow) -> Flow:
     """Evaluate a Roll of a periodic window over slices."""
     assert isinstance(roll.window, PeriodicWindow)
-    return roll_slices(slices, roll.window, None, roll.partials)
+    return roll_slices(slices, roll.window, None, roll.partials, roll.technique)

@@ -138,7 +138,7 @@ class Renaming:
             case Roll():
                 window, partials = self._window(node.window), self._partials(node.partials)
                 feeders = tuple(i for i in inputs if isinstance(i, Scan | Slice | Roll))
-                return Roll(feeders, window, node.technique, self._keys, partials)
+                return Roll(feeders, window, node.read, self._keys, partials, node.technique)
             case Emit():
                 outputs = tuple((alias, self._call(call)) for alias, call in node.outputs)
                 rolls = tuple(i for i in inputs if isinstance(i, Roll))

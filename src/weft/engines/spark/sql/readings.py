@@ -72,7 +72,7 @@ def reading_of(place: Place, number: int, feeder: Node, source: Shape | None) ->
         return Reading(number)
     if not isinstance(shape, PeriodicWindow):
         return Reading(number)
-    if node.technique == STAIR:
+    if node.read == STAIR:
         return _stair(node, number, feeder, shape)
     if isinstance(feeder, Roll):
         return _from_window(number, shape, source)

@@ -1,0 +1,58 @@
+"""Any technique that slides, over the ranges of one array of partials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weft.errors import UnsupportedError
+from weft.kernels.incremental import slide
+from weft.kernels.incremental.verbs import interpreted
+from weft.kernels.operations import counting
+from weft.kernels.registry import technique
+from weft.techniques import ONE_RANGE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from weft.kernels.columns import Columns
+    from weft.kernels.operations import Operation
+
+    Int64s = npt.NDArray[np.int64]
+
+
+def ranges_by(
+    name: str, values: Columns, starts: Int64s, ends: Int64s, operation: Operation
+) -> tuple[Columns, int]:
+    """Answer `[start, end)` for each pair of bounds; return also how many combines it took.
+
+    >>> from weft.kernels.operations import COUNT
+    >>> answers, combines = ranges_by(
+    ...     "daba_lite", np.array([1, 2, 3, 4]), np.array([0, 1, 2]), np.array([2, 3, 4]), COUNT
+    ... )
+    >>> answers.tolist(), combines
+    ([3, 5, 7], 3)
+    """
+    counted, calls = counting(operation)
+    kernel = technique(name, counted)
+    order = np.lexsort((starts, ends))
+    firsts, stops = starts[order], np.maximum(ends, starts)[order]
+    evicted = np.minimum.accumulate(firsts[::-1])[::-1]
+    if name in ONE_RANGE and bool(np.any(evicted != firsts)):
+        raise UnsupportedError(
+            f"technique {name} cannot answer ranges inside each other",
+            hint="use one that answers several ranges, such as flat_fit",
+        )
+    most = int(np.max(stops - evicted, initial=1))
+    state = kernel.new(max(most, 1), counts=())
+    nothing, rows = np.zeros(1, np.int64), np.zeros(order.size, np.int64)
+    progress = np.full((1, 2), int(evicted[0]) if order.size else 0, np.int64)
+    out = operation.columns(order.size)
+    run = interpreted(slide.__name__)["answer"] if operation.dtypes == ("object",) else slide.answer
+    asked = (rows, firsts, stops, np.ascontiguousarray(evicted), progress, out)
+    run(kernel.algebra, state, nothing, nothing, values, *asked)
+    back = np.empty_like(order)
+    back[order] = np.arange(order.size)
+    answers = tuple(c[back] for c in out) if isinstance(out, tuple) else out[back]
+    return answers, int(calls[0])
