@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from weft.engines.local.state.custom_partials import Trust
 from weft.engines.measures import peak_resident_bytes
 from weft.errors import QueryError, UnsupportedError
 from weft.frames import to_arrow
-from weft.plan import Emit, Join, Plan
-from weft.plan.nodes import scan_below, topological
+from weft.plan import Plan
 from weft.planners.running_workload import embed_query, without_query
 from weft.query import JoinQuery, Query, Workload
 from weft.sessions.archive import (
@@ -25,6 +25,7 @@ from weft.sessions.archive import (
 from weft.sessions.join_archive import restored, saved
 from weft.sessions.join_stream import JoinStream
 from weft.sessions.registration import Registration, adopted, cut_plan, registrations_of
+from weft.sessions.session_plans import join_plans, plans_by_source
 from weft.sessions.source_stream import Results, SourceStream, instant_of
 from weft.time import Duration, duration_us, format_us
 
@@ -85,8 +86,8 @@ class LocalSession:
         continuous: bool = False,
     ) -> None:
         workload = workload if isinstance(workload, Plan) else Workload.of(workload)
-        plans = _plans(workload, planner, statistics)
-        joins = _join_plans(workload, planner, statistics)
+        plans = plans_by_source(workload, planner, statistics)
+        joins = join_plans(workload, planner, statistics)
         queries = [query for plan in plans.values() for query in plan.queries]
         self._delay_us = _delay_us(workload, queries, watermark)
         self._streams = {
@@ -177,7 +178,7 @@ class LocalSession:
         self._check_new(query)
         stream = self._streams.get(query.source)
         if stream is None:
-            plan = _plans(Workload([query]), "auto", None)[query.source]
+            plan = plans_by_source(Workload([query]), "auto", None)[query.source]
             made = SourceStream(query.source, plan, self._delay_us)
         else:
             made = adopted(stream, embed_query(cut_plan(stream), stream.bound(query)))
@@ -218,44 +219,60 @@ class LocalSession:
         }
         return registrations_of(self._streams.values()) | idle
 
-    def snapshot(self) -> bytes:
-        """Return the whole session as bytes, for `restore` here or in another process."""
+    def snapshot(self, *, trust_pickle: bool = False, key: bytes | None = None) -> bytes:
+        """Return the whole session as bytes, for `restore` here or in another process.
+
+        Partials of custom aggregates are written as plain values. Those that are none, such as
+        instances of your own classes, are refused; with `trust_pickle` they are pickled, and with
+        a `key` their pickles are signed.
+        """
+        trust = Trust(trust_pickle, key)
         alone = [
-            _plans(Workload([query]), "independent", None) for query in self._suspended.values()
+            plans_by_source(Workload([query]), "independent", None)
+            for query in self._suspended.values()
         ]
         return dump_session(
             SessionState(
-                {name: stream.saved_state() for name, stream in self._streams.items()},
+                {name: stream.saved_state(trust) for name, stream in self._streams.items()},
                 tuple(plan for plans in alone for plan in plans.values()),
                 self._delay_us,
                 self._one,
                 self._finished,
-                tuple(map(saved, self._joins)),
+                tuple(saved(join, trust) for join in self._joins),
             )
         )
 
     @staticmethod
     def restore(
-        snapshot: bytes, workload: Workload | Plan | AnyQuery | None = None
+        snapshot: bytes,
+        workload: Workload | Plan | AnyQuery | None = None,
+        *,
+        trust_pickle: bool = False,
+        key: bytes | None = None,
     ) -> LocalSession:
         """Return the session that `snapshot` wrote; it goes on with identical results.
 
         With a workload or a plan, a snapshot of anything else is refused. Custom aggregates and
-        user-defined windows must be defined in this process. Partials of custom aggregates are
-        Python pickles: restore only snapshots you trust.
+        user-defined windows are those of this process, or of the modules that defined them; no
+        code comes out of a snapshot. One with pickles is refused unless you trust it: whoever
+        wrote it can then run code here. With a `key`, only pickles that were signed with it are
+        read.
         """
+        trust = Trust(trust_pickle, key)
         state = load_session(snapshot)
         if isinstance(workload, Plan):
-            joins = _join_plans(workload, "auto", None)
-            check_plans(state, _plans(workload, "auto", None), joins)
+            joins = join_plans(workload, "auto", None)
+            check_plans(state, plans_by_source(workload, "auto", None), joins)
         elif workload is not None:
             check_queries(state, Workload.of(workload))
         session = object.__new__(LocalSession)
-        session._streams = {name: SourceStream.of_state(s) for name, s in state.streams.items()}
+        session._streams = {
+            name: SourceStream.of_state(s, trust) for name, s in state.streams.items()
+        }
         session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}
         session._delay_us, session._one = state.delay_us, state.one
         session._finished = state.finished
-        session._joins = [*map(restored, state.joins)]
+        session._joins = [restored(join, trust) for join in state.joins]
         return session
 
     @property
@@ -306,70 +323,6 @@ class LocalSession:
     def _refuse_finished(self) -> None:
         if self._finished:
             raise QueryError("the session is finished", hint="start another one")
-
-
-def _plans(
-    workload: Workload | Plan, planner: str, statistics: Statistics | None
-) -> dict[str, Plan]:
-    """Plan the queries of each source; a plan that is given is taken as it is."""
-    if isinstance(workload, Plan):
-        emits: dict[str, list[Emit]] = {}
-        for emit in workload.emits:
-            if not isinstance(emit.inputs[0], Join):
-                emits.setdefault(scan_below(emit).source, []).append(emit)
-        if len(emits) == 1 and not workload.joins:
-            return dict.fromkeys(emits, workload)
-        costs = dict(zip(workload.nodes, workload.node_costs, strict=True))
-        parts = {source: topological(tuple(own)) for source, own in emits.items()}
-        return {
-            source: replace(workload, nodes=nodes, node_costs=tuple(costs[n] for n in nodes))
-            for source, nodes in parts.items()
-        }
-    from weft.planners.portfolio import optimize
-
-    single = [query for query in workload if isinstance(query, Query)]
-    return {
-        source: optimize(
-            Workload(query for query in single if query.source == source),
-            planner,
-            "local",
-            statistics,
-        )
-        for source in dict.fromkeys(query.source for query in single)
-    }
-
-
-def _join_plans(
-    workload: Workload | Plan, planner: str, statistics: Statistics | None
-) -> tuple[Plan, ...]:
-    """Plan each join by itself; of a plan that is given, placements are taken as they are."""
-    if isinstance(workload, Plan):
-        emits = [_alone(emit) for emit in workload.emits if isinstance(emit.inputs[0], Join)]
-        parts = [topological((emit,)) for emit in emits]
-        # What a part costs by itself is not known, and nobody asks.
-        return tuple(
-            replace(workload, nodes=nodes, node_costs=(0.0,) * len(nodes), candidates=())
-            for nodes in parts
-        )
-    from weft.planners.portfolio import optimize
-
-    joins = [query for query in workload if isinstance(query, JoinQuery)]
-    for query in joins:
-        for given in query.inputs:
-            if given.window is not None and given.time is None:
-                raise QueryError(
-                    f"join {query.name!r} does not say which column of {given.alias} is its time",
-                    hint=f"name it: {given.source} AS {given.alias} TIMESTAMP BY ...",
-                )
-    return tuple(optimize(Workload([query]), planner, "local", statistics) for query in joins)
-
-
-def _alone(emit: Emit) -> Emit:
-    """Let the inputs of a join read events: joins of a session have no slices in common."""
-    join = emit.inputs[0]
-    assert isinstance(join, Join)
-    sides = tuple(replace(side, input=side.scan) for side in join.sides)
-    return replace(emit, inputs=(replace(join, sides=sides),))
 
 
 def _read_by(join: JoinStream, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
