@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from weft.aggregates.base import custom_names, is_built_in
 from weft.binding import bind
-from weft.engines.local.state.custom_partials import Trust
 from weft.engines.spark.columnar.user_code import code_of
 from weft.engines.spark.session import columns_of_frame
 from weft.engines.spark.streaming.checkpoint.control import Answer, Control
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from weft.engines.local.state.custom_partials import Trust
     from weft.engines.spark.columnar.hosted_operator import HostedScope
     from weft.engines.spark.streaming.checkpoint.control import Request
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record

@@ -117,6 +117,11 @@ def _read_complex(parts: list[float]) -> complex:
     return complex(*parts)
 
 
+def _read_datetime(parts: tuple[str, int]) -> datetime:
+    text, fold = parts
+    return datetime.fromisoformat(text).replace(fold=fold)
+
+
 def _read_timedelta(parts: list[int]) -> timedelta:
     return timedelta(*parts)
 
@@ -126,7 +131,7 @@ _SCALARS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     bytes: ("bytes", _base64, base64.b64decode),
     Decimal: ("decimal", str, Decimal),
     complex: ("complex", lambda z: [z.real, z.imag], _read_complex),
-    datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
+    datetime: ("datetime", lambda t: [t.isoformat(), t.fold], _read_datetime),
     date: ("date", date.isoformat, date.fromisoformat),
     timedelta: ("timedelta", lambda d: [d.days, d.seconds, d.microseconds], _read_timedelta),
 }

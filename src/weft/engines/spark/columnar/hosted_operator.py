@@ -25,6 +25,7 @@ from weft.engines.local.windows.events import read_scan
 from weft.engines.local.windows.timed_plan import is_timed
 from weft.engines.schema import call_type, expression_type
 from weft.engines.spark.columnar.pickles import dumped
+from weft.engines.spark.columnar.user_code import Code, load_code, user_windows
 from weft.engines.spark.common_rows import matching
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.errors import DataError, QueryError
@@ -32,6 +33,7 @@ from weft.plan import Emit, Node, Roll
 from weft.plan.custom_json import customs_to_json, find_customs
 from weft.plan.node_json import nodes_from_json, nodes_to_json
 from weft.plan.nodes import scan_below, topological
+from weft.window.user import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -78,12 +80,17 @@ class HostedScope:
         """Describe the scope without any code: windows and aggregates of users are named."""
         nodes = topological(self.emits)
         source = base64.b64encode(self.source.serialize().to_pybytes()).decode()
-        custom = customs_to_json(nodes)
-        return {"custom": custom, "nodes": nodes_to_json(nodes), "source": source}
+        return {
+            "custom": customs_to_json(nodes),
+            "windows": sorted({place_of(type(window)) for window in user_windows(nodes)}),
+            "nodes": nodes_to_json(nodes),
+            "source": source,
+        }
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> HostedScope:
-        """Read a description; what it names has to be known or importable in this process."""
+    def from_json(told: Mapping[str, Any], code: Code = ()) -> HostedScope:
+        """Read a description; what it names is in `code`, or known or importable here."""
+        load_code(code, {*told["custom"], *told["windows"]})
         find_customs(told["custom"])
         nodes = nodes_from_json(told["nodes"])
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told["source"])))

@@ -19,44 +19,49 @@ from weft.window import UserWindow
 from weft.window.user import add_window_class, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from weft.plan import Node
 
 
-def code_of(nodes: Iterable[Node], needed: Iterable[str]) -> tuple[bytes, ...]:
+Code = tuple[tuple[str, bytes], ...]  # by the name of an aggregate, or the place of a class
+
+
+def code_of(nodes: Iterable[Node], needed: Iterable[str]) -> Code:
     """Return the code of the windows of nodes and of all custom aggregates of this process.
 
     Queries that are added later may ask for any aggregate. One that cannot be pickled is left out,
     unless it is among those `needed` now.
     """
-    found = []
+    found: dict[str, bytes] = {}
     asked = set(needed)
     for name in custom_names():
         try:
-            found.append(dumped((None, (monoid(name), aggregate_function(name)))))
+            found[name] = dumped((monoid(name), aggregate_function(name)))
         except (pickle.PicklingError, TypeError):
             if name in asked:
                 raise
-    windows = {
-        type(node.window)
-        for node in nodes
-        if isinstance(node, Roll) and isinstance(node.window, UserWindow)
-    }
-    ordered = sorted(windows, key=place_of)
-    return (*found, *(dumped((place_of(cls), cls)) for cls in ordered))
+    classes = {place_of(type(window)): type(window) for window in user_windows(nodes)}
+    return (*found.items(), *((place, dumped(own)) for place, own in classes.items()))
 
 
-def load_code(code: Iterable[bytes]) -> None:
-    """Make known in this process what `code_of` packed on the driver."""
-    for one in code:
-        _load(one)
+def user_windows(nodes: Iterable[Node]) -> list[UserWindow]:
+    """Return the user-defined windows of nodes."""
+    rolls = (node.window for node in nodes if isinstance(node, Roll))
+    return [window for window in rolls if isinstance(window, UserWindow)]
+
+
+def load_code(code: Code, names: Container[str]) -> None:
+    """Make known in this process what `code_of` packed on the driver, as far as it is named."""
+    for name, one in code:
+        if name in names:
+            _load(name, one)
 
 
 @lru_cache(maxsize=256)
-def _load(code: bytes) -> None:
-    place, own = cloudpickle.loads(code)
-    if place is None:
-        add_custom(*own)
+def _load(name: str, code: bytes) -> None:
+    own = cloudpickle.loads(code)
+    if isinstance(own, type):
+        add_window_class(name, own)
     else:
-        add_window_class(place, own)
+        add_custom(*own)

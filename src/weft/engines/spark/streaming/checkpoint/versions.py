@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from weft.engines.spark.columnar.hosted_operator import HostedScope
-from weft.engines.spark.columnar.user_code import load_code
 from weft.engines.spark.streaming.checkpoint.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from weft.engines.spark.columnar.user_code import Code
 
 Scopes = dict[int, HostedScope]  # by number
 HOSTED = "hosted"
@@ -29,7 +30,7 @@ class Versions:
     directory: str | None
     stream: str = ""
     only: Mapping[int, bytes] = field(default_factory=dict)  # descriptions with their code
-    code: tuple[bytes, ...] = ()  # of what a directory only names
+    code: Code = ()  # of what a directory only names
 
     def at(self, batch: int) -> tuple[int, Scopes]:
         """Return the number and the scopes of the version that a micro-batch runs by."""
@@ -42,8 +43,7 @@ class Versions:
         """Return the scopes of a version."""
         if self.directory is None:
             return {at: _loaded(described) for at, described in self.only.items()}
-        load_code(self.code)
-        return _scopes(self.directory, number, self.stream)
+        return _scopes(self.directory, number, self.stream, self.code)
 
 
 def announced(directory: str) -> list[tuple[int, int]]:
@@ -81,10 +81,10 @@ def hosted_to_json(streams: Mapping[str, Mapping[int, HostedScope]]) -> dict[str
 
 
 @lru_cache(maxsize=16)
-def _scopes(directory: str, number: int, stream: str) -> Scopes:
+def _scopes(directory: str, number: int, stream: str, code: Code) -> Scopes:
     # Workers stay alive between micro-batches, and a description takes longer to read than a batch.
     told = read_version(directory, number)[HOSTED].get(stream, {})
-    return {int(n): HostedScope.from_json(scope) for n, scope in told.items()}
+    return {int(n): HostedScope.from_json(scope, code) for n, scope in told.items()}
 
 
 @lru_cache(maxsize=64)
