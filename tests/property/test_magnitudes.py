@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import weft
+from sampling import examples
 from weft.cli.app import app
 from weft.query import Query
 from weft.testing import soak
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 ENGINES = ("reference", "local")
 # Chosen to be thousands of rows or all eras; the others are drawn.
 FEW = settings(
-    deadline=None, max_examples=8, database=None, suppress_health_check=[HealthCheck.too_slow]
+    deadline=None,
+    max_examples=examples(8),
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

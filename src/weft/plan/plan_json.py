@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from weft.errors import QueryError
+from weft.errors import InternalError, QueryError
 from weft.plan.body import STRATEGIES, Candidate, PlanBody, Share, StrategyChoice
 from weft.plan.custom_json import customs_to_json, find_customs
 from weft.plan.node_json import nodes_from_json, nodes_to_json
@@ -73,8 +73,17 @@ def plan_from_json(made: type[P], text: str) -> P:
         if plan.fingerprint != value["fingerprint"] or len(plan.node_costs) != len(plan.nodes):
             raise ValueError("its nodes were changed after it was written")
         return plan
-    except (KeyError, TypeError, ValueError, IndexError, ImportError) as reason:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        InternalError,  # a node that no planner makes: here the text is wrong, not weft
+    ) as reason:
+        told = reason.message if isinstance(reason, InternalError) else str(reason)
         raise QueryError(
-            f"the text is not a plan of weft: {type(reason).__name__}: {reason}",
+            f"the text is not a plan of weft: {type(reason).__name__}: {told}",
             hint="write plans with plan.explain('json')",
         ) from None
