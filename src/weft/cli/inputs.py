@@ -134,7 +134,7 @@ def import_all(modules: Sequence[str]) -> None:
         try:
             importlib.import_module(module)
         except Exception as error:
-            raise WeftError(
+            raise InputError(
                 f"cannot import {module}: {error}",
                 hint="name a module of this folder, or one that is installed",
             ) from error
@@ -145,7 +145,7 @@ def key_of(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise WeftError(
+        raise InputError(
             f"cannot read the key {file}: {error.strerror}", hint="name a file of 16 bytes or more"
         ) from error
 

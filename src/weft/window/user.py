@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import QueryError
 
-from weft.errors import QueryError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -48,13 +48,13 @@ def command(
     import secrets
 
     from weft.cli.screen import say, working
-    from weft.errors import WeftError
+    from weft.errors import InputError
     from weft.running import STREAM, engine_named
     from weft.testing.soak import script_of, soak
 
     names = tuple(name.strip() for name in engines.split(",") if name.strip())
     if len(names) < 2 or names[0] == STREAM:
-        raise WeftError(
+        raise InputError(
             f"there is nothing to compare on {engines!r}",
             hint=f"name two engines or more, {STREAM} not as the first",
         )
