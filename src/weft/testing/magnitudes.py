@@ -100,13 +100,13 @@ def random_case(seed: int, most_rows: int = 3000) -> Case:
     queries = int(random.integers(1, 4))
     work = MOST_WORK // max(rows, 1) // queries
     workload = Workload(_query(f"q{at}", random, work) for at in range(queries))
-    # All bounds of windows are dates: events stay away from the ends by what windows reach.
-    reach_us = max(_reach_us(w) for q in workload.queries for _, w in q.windows)  # type: ignore[union-attr]
-    ends_us = YEAR_1_US + reach_us, YEAR_10000_US - 1 - reach_us
+    # Bounds of windows are dates too: events stay so far from the ends as bounds are from events.
+    margin_us = max(_margin_us(w) for q in workload.queries for _, w in q.windows)  # type: ignore[union-attr]
+    ends_us = YEAR_1_US + margin_us, YEAR_10000_US - 1 - margin_us
     return Case(workload, _events(random, rows, grid_us, ends_us), seed)
 
 
-def _reach_us(window: Window) -> int:
+def _margin_us(window: Window) -> int:
     """Return how far the bounds of an instance may be from an event in it."""
     match window:
         case PeriodicWindow():
