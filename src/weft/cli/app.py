@@ -16,8 +16,8 @@ from weft.cli.commands import (
     generate,
     queries,
     run,
-    sql,
     soak,
+    sql,
     stream,
     verify,
 )
