@@ -37,7 +37,7 @@ NASTY = (
     "🜁", "\u202e", "line\nline", "tab\t", "x" * 10_000,
 )  # fmt: skip
 # Of statements and of plans: in `make test`, and in `make soak`.
-SOME, MANY = 4_000, 500_000
+SOME, MANY = 10_000, 500_000
 
 
 def quoted(name: str) -> str:
