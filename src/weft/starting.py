@@ -12,13 +12,15 @@ from weft.time import Duration, duration_us
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from weft.engines.local.state.custom_partials import Trust
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
+    from weft.engines.spark.streaming.sinks import SinkRoots
     from weft.query import AnyQuery
     from weft.sessions.sink_fan_out import FanOutBatches
     from weft.statistics import Statistics
@@ -40,6 +42,9 @@ def start(
     planner: str = "auto",
     statistics: Planning = None,
     name: str | None = None,
+    trust_pickle: bool = False,
+    pickle_key: bytes | None = None,
+    sink_roots: Sequence[str | os.PathLike[str]] | None = None,
 ) -> StreamingQuery:
     """Start a workload, or a query by itself, as one streaming query that reads each source once.
 
@@ -54,17 +59,27 @@ def start(
     workload it is refused, and the error names what changed; under the columnar strategy queries
     may be added and removed.
 
+    Nothing in a checkpoint is code: custom aggregates and user-defined windows are those of this
+    process, which names them there. Partials of custom aggregates that are no plain values are
+    refused, unless `trust_pickle` says that nobody else can write into the checkpoint; with
+    `pickle_key` their pickles are signed. Queries that are added while the stream runs write only
+    under `sink_roots`, by default the directories that hold the stream's own sinks.
+
         stream = weft.start(workload, {"readings": df}, sinks="features", checkpoint="checkpoint")
         stream.awaitTermination()
     """
+    from weft.engines.local.state.custom_partials import Trust
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
     from weft.engines.spark.streaming.columnar.strategy import stored_for
+    from weft.engines.spark.streaming.sinks import SinkRoots
 
+    trust = Trust(trust_pickle, pickle_key)
     kept = Checkpoint(Place.of(checkpoint))
     record = record_for(workload, sources, kept, strategy, planner, statistics, mode)
     with stored_for(record.strategy, next(iter(sources.values())).sparkSession):
-        fan_out = _fan_out(record, sources, sinks, kept)
+        roots = SinkRoots.of(sink_roots, sinks)
+        fan_out = _fan_out(record, sources, sinks, kept, roots, trust)
         writer = (
             fan_out.rows.writeStream.outputMode(mode)
             .foreachBatch(fan_out.write)
@@ -146,7 +161,12 @@ def _planned(
 
 
 def _fan_out(
-    record: Record, sources: Mapping[str, DataFrame], sinks: Any, checkpoint: Checkpoint
+    record: Record,
+    sources: Mapping[str, DataFrame],
+    sinks: Any,
+    checkpoint: Checkpoint,
+    roots: SinkRoots,
+    trust: Trust,
 ) -> FanOutBatches:
     """Compile a stream, and write down how it runs before it does."""
     from weft.engines.spark.streaming.engine import SparkStreamEngine
@@ -156,14 +176,14 @@ def _fan_out(
     from weft.sessions.sink_fan_out import FanOutBatches
 
     queries = [*dict.fromkeys(emit.query for emit in record.plan.emits), *record.suspended]
-    routes = routes_with(sinks, queries, record.live_sinks)
+    routes = routes_with(sinks, queries, record.live_sinks, roots)
     is_new = checkpoint.is_new(record)
     if record.strategy != COLUMNAR:
         compiled = SparkStreamEngine(record.strategy).compile(record.plan, sources)
         if is_new:
             checkpoint.write(record, checkpoint.next_batch, {})
         return FanOutBatches(compiled, routes)
-    live = LiveWorkload(checkpoint, record, sources, routes)
+    live = LiveWorkload(checkpoint, record, sources, routes, trust, roots)
     if is_new:
         live.announce(record, checkpoint.next_batch)
     return FanOutBatches(live.compiled(), routes, live)

@@ -146,6 +146,9 @@ class AggregateFunction:
     parameters: int = 0  # ranks, given after the columns
     kind_of_rows: PartialKind | None = None  # what a call without columns needs
     relative_error: float = 0.0  # the largest, against the exact result
+    # Of a user's own: the module that defines it, and the version it was declared with.
+    module: str | None = None
+    version: str | None = None
 
     def partials(self, args: tuple[str, ...]) -> tuple[Partial, ...]:
         """Name the partials that a call on these columns needs."""
@@ -202,6 +205,11 @@ def add_custom(m: Monoid, function: AggregateFunction) -> None:
         )
     _MONOIDS[m.name] = m
     _FUNCTIONS[function.name] = function
+
+
+def custom_names() -> tuple[str, ...]:
+    """Return the names of all aggregates that users have defined in this process."""
+    return tuple(name for name in _FUNCTIONS if name not in _BUILT_IN)
 
 
 def is_built_in(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +43,18 @@ def custom(
     commutative: bool,
     idempotent: bool,
     examples: Sequence[Any] = (),
+    version: str | None = None,
 ) -> Callable[..., AggregateCall]:
     """Define an aggregate of your own; call the result with its columns.
 
     The declared laws are tried on `examples`, some input values (tuples of them for several
     columns), each with each, and a law that fails is refused here, before it makes a wrong answer
     later; without examples they are taken on trust.
+
+    Plans, snapshots and checkpoints name it by the module that defines it and `name`, and hold
+    none of its code: where they are read, the module is imported if the name is not known yet. A
+    `version` goes along, and another one there is refused: change it when old partials mean
+    something else.
 
     >>> geometric_mean = custom(
     ...     "geometric_mean", lift=lambda x: (x, 1), identity=(1.0, 0),
@@ -66,6 +73,8 @@ def custom(
         "anything",
         "any",
         arity=(arity,),
+        module=sys._getframe(1).f_globals.get("__name__"),
+        version=version,
     )
     _check_laws(name, monoid, [e if isinstance(e, tuple) else (e,) for e in examples])
     add_custom(monoid, function)

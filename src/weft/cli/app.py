@@ -16,6 +16,7 @@ from weft.cli.commands import (
     generate,
     queries,
     run,
+    soak,
     sql,
     stream,
     verify,
@@ -65,6 +66,7 @@ app.command("sql", epilog=sql.EXAMPLES)(sql.command)
 app.command("stream", epilog=stream.EXAMPLES)(stream.command)
 app.add_typer(queries.app)
 app.command("verify", epilog=verify.EXAMPLES)(verify.command)
+app.command("soak", epilog=soak.EXAMPLES)(soak.command)
 app.command("generate", epilog=generate.EXAMPLES)(generate.command)
 app.command("bench", epilog=bench.EXAMPLES)(bench.command)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.command)

@@ -124,6 +124,32 @@ def rate_of(text: str) -> float:
         ) from error
 
 
+def import_all(modules: Sequence[str]) -> None:
+    """Import modules of the user's, beside which the command runs or which are installed."""
+    import importlib
+
+    if modules and "" not in sys.path:
+        sys.path.insert(0, "")  # as Python does for a program that is typed in
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            raise InputError(
+                f"cannot import {module}: {error}",
+                hint="name a module of this folder, or one that is installed",
+            ) from error
+
+
+def key_of(file: Path) -> bytes:
+    """Read a key that signs pickles: all bytes of a file."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"cannot read the key {file}: {error.strerror}", hint="name a file of 16 bytes or more"
+        ) from error
+
+
 def _read_text(file: Path) -> str:
     if str(file) == "-":
         return sys.stdin.read()

@@ -209,7 +209,8 @@ class WeftParser(CallParser):
                 terms.append(exp.Literal.string(self._prev.text).update_positions(self._prev))
                 continue
             number = self._parse_signed_number(keyword)
-            if not self._curr or self._match_texts(("SLIDE", "]"), advance=False):
+            at_end = not self._curr or self._match_texts(("SLIDE", "]"), advance=False)
+            if at_end or not self._curr.text:
                 raise ClauseFault(
                     f"{keyword.text} {number.name} has no unit of time",
                     f"write a unit, such as {keyword.text} {number.name} MINUTES",

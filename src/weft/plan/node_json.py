@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import asdict, fields
 from typing import Any, assert_never
@@ -23,6 +22,7 @@ from weft.window import (
     UserWindow,
     Window,
 )
+from weft.window.user import place_of, window_class
 
 _WINDOWS: dict[str, type] = {
     "periodic": PeriodicWindow,
@@ -51,8 +51,8 @@ def window_to_json(window: Window | LandmarkWindow) -> dict[str, Any]:
                 f"{window} cannot be written into a plan: its settings are not plain JSON values",
                 hint="keep only numbers, text, booleans, lists and dicts in its attributes",
             )
-        place = f"{cls.__module__}:{cls.__qualname__}"
-        return {"kind": "user", "class": place, "settings": settings}
+        told = {"kind": "user", "class": place_of(cls), "settings": settings}
+        return told if cls.version is None else {**told, "version": cls.version}
     return {"kind": _KINDS[type(window)], **asdict(window)}
 
 
@@ -60,15 +60,7 @@ def window_from_json(values: dict[str, Any]) -> Any:
     """Read a window back; a user-defined one is looked up where its class is defined."""
     if values["kind"] != "user":
         return _WINDOWS[values["kind"]](**{k: v for k, v in values.items() if k != "kind"})
-    module, _, name = values["class"].partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not (isinstance(found, type) and issubclass(found, UserWindow)):
-        raise QueryError(
-            f"the plan uses the window class {name!r} of module {module!r}, which is not there",
-            hint="define the class at the top of an importable module",
-        )
+    found = window_class(values["class"], values.get("version"))
     window = found.__new__(found)
     vars(window).update(values["settings"])
     return window

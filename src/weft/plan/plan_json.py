@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from weft.errors import QueryError
+from weft.errors import InternalError, QueryError
 from weft.plan.body import STRATEGIES, Candidate, PlanBody, Share, StrategyChoice
+from weft.plan.custom_json import customs_to_json, find_customs
 from weft.plan.node_json import nodes_from_json, nodes_to_json
 from weft.statistics import Statistics
 
@@ -17,6 +18,7 @@ P = TypeVar("P", bound=PlanBody)
 
 def plan_to_json(plan: PlanBody) -> dict[str, Any]:
     """Return the whole plan as JSON values."""
+    customs = customs_to_json(plan.nodes)
     return {
         "weft_plan": VERSION,
         "fingerprint": plan.fingerprint,
@@ -26,6 +28,7 @@ def plan_to_json(plan: PlanBody) -> dict[str, Any]:
         "cost": plan.cost,
         "unit": plan.unit,
         "statistics": asdict(plan.statistics),
+        **({"custom": customs} if customs else {}),
         "nodes": nodes_to_json(plan.nodes),
         "node_costs": list(plan.node_costs),
         "candidates": [c._asdict() for c in plan.candidates],
@@ -53,6 +56,7 @@ def plan_from_json(made: type[P], text: str) -> P:
             )
         statistics = dict(value["statistics"])
         statistics["lateness_us"] = tuple(statistics["lateness_us"])
+        find_customs(value.get("custom", {}))
         plan = made(
             nodes_from_json(value["nodes"]),
             value["planner"],
@@ -69,8 +73,17 @@ def plan_from_json(made: type[P], text: str) -> P:
         if plan.fingerprint != value["fingerprint"] or len(plan.node_costs) != len(plan.nodes):
             raise ValueError("its nodes were changed after it was written")
         return plan
-    except (KeyError, TypeError, ValueError, IndexError, ImportError) as reason:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        InternalError,  # a node that no planner makes: here the text is wrong, not weft
+    ) as reason:
+        told = reason.message if isinstance(reason, InternalError) else str(reason)
         raise QueryError(
-            f"the text is not a plan of weft: {type(reason).__name__}: {reason}",
+            f"the text is not a plan of weft: {type(reason).__name__}: {told}",
             hint="write plans with plan.explain('json')",
         ) from None

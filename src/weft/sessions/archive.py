@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weft.query import AnyQuery, Workload
 
 MAGIC = b"weft session"
-VERSION = 4
+VERSION = 5
 _SIZE = 8
 _DIGEST = 32
 _CODEC: Literal["zstd"] = "zstd"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weft.engines.local.joins.continuous.join import ContinuousJoin
+    from weft.engines.local.state.custom_partials import Trust
     from weft.engines.local.values.keys import ColumnCodes
 
 _OF_STREAM = ("delay_us", "continuous", "epoch_events", "advanced_us", "late", "looked_at")
@@ -35,7 +36,7 @@ _OF_OPERATOR = ("passed_us", "events", "timeless", "matched")
 _OF_CONTINUOUS = ("used", "now_us", "greatest_whole", "rebuilds", "timeless", "group_room")
 
 
-def saved(stream: JoinStream) -> JoinState:
+def saved(stream: JoinStream, trust: Trust) -> JoinState:
     """Return plan and chunks: counters, batches that wait, codes, and rows or arrays."""
     told: dict[str, Any] = {name: getattr(stream, name) for name in _OF_STREAM}
     told |= {name: list(getattr(stream, name).items()) for name in _BY_INPUT}
@@ -54,7 +55,7 @@ def saved(stream: JoinStream) -> JoinState:
         for at, store in enumerate(operator.stores):
             flow = store.flow()
             if flow is not None:
-                chunks[f"side/{at}"] = flow_chunk(flow)
+                chunks[f"side/{at}"] = flow_chunk(flow, trust)
     elif operator is not None:
         told["operator"] = {name: getattr(operator, name) for name in _OF_CONTINUOUS}
         arrays = (*operator.state, *operator.pairs_of_side)
@@ -66,7 +67,7 @@ def saved(stream: JoinStream) -> JoinState:
     return JoinState(stream.plan, {**chunks, "counters": values_chunk(told)})
 
 
-def restored(state: JoinState) -> JoinStream:
+def restored(state: JoinState, trust: Trust) -> JoinStream:
     """Make the join again that `saved` describes."""
     chunks = state.chunks
     told = read_values(chunks["counters"])
@@ -96,7 +97,7 @@ def restored(state: JoinState) -> JoinStream:
         for at, store in enumerate(operator.stores):
             store.early = told["early"][at]
             if f"side/{at}" in chunks:
-                store.runs = [read_flow(chunks[f"side/{at}"], store.side.partials)]
+                store.runs = [read_flow(chunks[f"side/{at}"], store.side.partials, trust)]
     else:
         _take_arrays(operator, chunks)
     return stream

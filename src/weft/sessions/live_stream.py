@@ -11,7 +11,9 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from weft.aggregates.base import custom_names, is_built_in
 from weft.binding import bind
+from weft.engines.spark.columnar.user_code import code_of
 from weft.engines.spark.session import columns_of_frame
 from weft.engines.spark.streaming.checkpoint.control import Answer, Control
 from weft.engines.spark.streaming.checkpoint.versions import Versions, version_at
@@ -22,9 +24,10 @@ from weft.engines.spark.streaming.columnar.strategy import (
     results_of,
     transformed,
 )
-from weft.engines.spark.streaming.sinks import Route, as_sink
+from weft.engines.spark.streaming.sinks import Route, SinkRoots, as_sink
 from weft.engines.spark.streaming.streams import CompiledStream, streams_of
 from weft.errors import QueryError, WeftError
+from weft.plan.custom_json import customs_of
 from weft.planners.portfolio import optimize
 from weft.planners.running_workload import embed_query, without_query
 from weft.query import Query, Workload
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from weft.engines.local.state.custom_partials import Trust
     from weft.engines.spark.columnar.hosted_operator import HostedScope
     from weft.engines.spark.streaming.checkpoint.control import Request
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
@@ -52,8 +56,11 @@ class LiveWorkload:
     record: Record
     sources: Mapping[str, DataFrame]
     routes: dict[str, Route]
+    trust: Trust
+    roots: SinkRoots
     _posts: dict[str, Post] = field(default_factory=dict)
     _results: dict[int, list[dict[str, Picked]]] = field(default_factory=dict)  # by version
+    _sent: frozenset[str] = frozenset()  # custom aggregates whose code executors have
 
     def __post_init__(self) -> None:
         self._control = Control(self.checkpoint.own)
@@ -71,17 +78,25 @@ class LiveWorkload:
     def announce(self, record: Record, from_batch: int) -> None:
         """Let micro-batches from `from_batch` on run by a version."""
         hosted = self.hosted(record)
+        for one in (one for own in hosted.values() for one in own.values()):
+            one.check_kept(self.trust)
         self._keep_results(record, hosted)
-        dumped = {s: {n: one.dump() for n, one in own.items()} for s, own in hosted.items()}
-        self.checkpoint.write(record, from_batch, dumped)
+        self.checkpoint.write(record, from_batch, hosted)
         self.record = record
 
     def compiled(self) -> list[CompiledStream]:
         """Return the blobs of closed windows of each stream."""
         delays = {s.name: s.watermark_us for s in streams_of(self.record.plan)}
         directory, mode = self.checkpoint.versions, self.record.mode
+        nodes = self.record.plan.nodes
+        self._sent = frozenset(custom_names())
+        code = code_of((*nodes, *self.checkpoint.hosted_nodes()), customs_of(nodes))
         return [
-            CompiledStream(transformed(post, Versions(directory, name), delays[name], mode))
+            CompiledStream(
+                transformed(
+                    post, Versions(directory, name, code=code), delays[name], mode, self.trust
+                )
+            )
             for name, post in self._posts.items()
         ]
 
@@ -131,6 +146,10 @@ class LiveWorkload:
                 raise _unknown(request.query, "suspended", record.suspended)
             left = {n: own for n, own in record.suspended.items() if n != request.query}
             return replace(record, plan=self._embedded(idle.queries[0]), suspended=left)
+        if request.action != "add":
+            raise QueryError(
+                f"a request asks for {request.action}", hint="leave requests with weft queries"
+            )
         query = request.parsed()
         plan = self._embedded(query)
         self._route(query, request.sink)
@@ -161,6 +180,14 @@ class LiveWorkload:
                 f"the stream does not read {query.source!r}",
                 hint=f"it reads {', '.join(self.sources)}; another source needs another stream",
             )
+        own = [call.function for _, call in query.aggs if not is_built_in(call.function)]
+        for function in own:
+            if function not in self._sent:
+                raise QueryError(
+                    f"{function!r} was defined after the stream had started, and executors do not "
+                    "have it",
+                    hint="restart the stream: it goes on from its checkpoint",
+                )
         columns = {query.source: columns_of_frame(self.sources[query.source])}
         (bound,) = bind(Workload([query]), columns)
         assert isinstance(bound, Query)
@@ -173,7 +200,7 @@ class LiveWorkload:
     def _route(self, query: Query, sink: str | None) -> None:
         shared = next((route for route in self.routes.values() if route.shared), None)
         if sink:
-            self.routes[query.name] = Route(as_sink(sink), shared=False)
+            self.routes[query.name] = Route(as_sink(self.roots.checked(sink)), shared=False)
         elif shared is not None:
             self.routes[query.name] = shared
         elif query.name not in self.routes:

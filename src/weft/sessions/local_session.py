@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from weft.engines.local.state.custom_partials import Trust
 from weft.engines.measures import peak_resident_bytes
 from weft.errors import QueryError, UnsupportedError
 from weft.frames import to_arrow
@@ -219,32 +220,45 @@ class LocalSession:
         }
         return registrations_of(self._streams.values()) | idle
 
-    def snapshot(self) -> bytes:
-        """Return the whole session as bytes, for `restore` here or in another process."""
+    def snapshot(self, *, trust_pickle: bool = False, key: bytes | None = None) -> bytes:
+        """Return the whole session as bytes, for `restore` here or in another process.
+
+        Partials of custom aggregates are written as plain values. Those that are none, such as
+        instances of your own classes, are refused; with `trust_pickle` they are pickled, and with
+        a `key` their pickles are signed.
+        """
+        trust = Trust(trust_pickle, key)
         alone = [
             plans_of(Workload([query]), "independent", None) for query in self._suspended.values()
         ]
         return dump_session(
             SessionState(
-                {name: stream.saved_state() for name, stream in self._streams.items()},
+                {name: stream.saved_state(trust) for name, stream in self._streams.items()},
                 tuple(plan for plans in alone for plan in plans.values()),
                 self._delay_us,
                 self._one,
                 self._finished,
-                tuple(map(saved, self._joins)),
+                tuple(saved(join, trust) for join in self._joins),
             )
         )
 
     @staticmethod
     def restore(
-        snapshot: bytes, workload: Workload | Plan | AnyQuery | None = None
+        snapshot: bytes,
+        workload: Workload | Plan | AnyQuery | None = None,
+        *,
+        trust_pickle: bool = False,
+        key: bytes | None = None,
     ) -> LocalSession:
         """Return the session that `snapshot` wrote; it goes on with identical results.
 
         With a workload or a plan, a snapshot of anything else is refused. Custom aggregates and
-        user-defined windows must be defined in this process. Partials of custom aggregates are
-        Python pickles: restore only snapshots you trust.
+        user-defined windows are those of this process, or of the modules that defined them; no
+        code comes out of a snapshot. One with pickles is refused unless you trust it: whoever
+        wrote it can then run code here. With a `key`, only pickles that were signed with it are
+        read.
         """
+        trust = Trust(trust_pickle, key)
         state = load_session(snapshot)
         if isinstance(workload, Plan):
             joins = join_plans(workload, "auto", None)
@@ -252,11 +266,13 @@ class LocalSession:
         elif workload is not None:
             check_queries(state, Workload.of(workload))
         session = object.__new__(LocalSession)
-        session._streams = {name: SourceStream.of_state(s) for name, s in state.streams.items()}
+        session._streams = {
+            name: SourceStream.of_state(s, trust) for name, s in state.streams.items()
+        }
         session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}
         session._delay_us, session._one = state.delay_us, state.one
         session._finished = state.finished
-        session._joins = [*map(restored, state.joins)]
+        session._joins = [restored(join, trust) for join in state.joins]
         return session
 
     @property

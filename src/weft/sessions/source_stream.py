@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from weft.engines.local.operator import ScopeOperator
     from weft.engines.local.output.closed import Closed
+    from weft.engines.local.state.custom_partials import Trust
     from weft.engines.local.windows.close import Types
     from weft.plan import Plan, Scan
 
@@ -164,7 +165,7 @@ class SourceStream:
             for name, parts in closed.items()
         }
 
-    def saved_state(self) -> StreamState:
+    def saved_state(self, trust: Trust) -> StreamState:
         """Return plan, schema, watermark and the chunks of every operator."""
         return StreamState(
             self.source,
@@ -173,18 +174,18 @@ class SourceStream:
             self.schema,
             self.watermark_us,
             self.timeless,
-            [snapshot(operator) for operator in self.operators],
+            [snapshot(operator, trust) for operator in self.operators],
             self.latest_us,
         )
 
     @classmethod
-    def of_state(cls, state: StreamState) -> SourceStream:
+    def of_state(cls, state: StreamState, trust: Trust) -> SourceStream:
         """Make the stream again that `saved_state` describes."""
         stream = cls(state.source, state.plan, state.delay_us)
         if state.schema is not None:
             stream.start(state.schema)
             for operator, chunks in zip(stream.operators, state.chunks, strict=True):
-                restore(operator, chunks)
+                restore(operator, chunks, trust)
         stream.watermark_us, stream.timeless = state.watermark_us, state.timeless
         stream.latest_us = state.latest_us
         return stream

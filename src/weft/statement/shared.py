@@ -206,7 +206,7 @@ class Statements:
         if isinstance(kind, T.StructType):
             time: exp.Expr = exp.Anonymous(this="window_time", expressions=[group.time])
         elif isinstance(kind, T.StringType | T.DateType):
-            time = exp.Cast(this=group.time, to=exp.DataType.build("TIMESTAMP", dialect="spark"))
+            time = exp.Anonymous(this="timestamp", expressions=[group.time])
         else:
             raise Obstacle(f"its event time is of type {kind.simpleString()}")
         return self.tables.run(group.events(time), self._results)
@@ -274,5 +274,6 @@ def _reads_any(select: exp.Select, others: set[int]) -> bool:
 
 
 def _in_parts(error: Exception) -> str:
-    first = next(iter(str(error).splitlines()), type(error).__name__)
+    lines = (line.strip() for line in str(error).splitlines())
+    first = next(filter(None, lines), type(error).__name__)
     return f"Spark does not take it in parts: {first}"

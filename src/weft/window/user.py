@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import QueryError
 
@@ -22,6 +23,10 @@ class UserWindow:
     which they began. `state` is a dict of your own, one per key, empty at first, kept between
     batches: put in it only numbers, strings, booleans, None, and lists or dicts of them.
 
+    Plans, snapshots and checkpoints name the class by its module and name, and hold none of its
+    code. A `version` goes along, if the class has one, and another one is refused where they are
+    read: change it when an old `state` means something else.
+
     >>> class EveryTen(UserWindow):
     ...     def begins(self, event, state):
     ...         state["seen"] = state.get("seen", 0) + 1
@@ -31,6 +36,8 @@ class UserWindow:
     >>> EveryTen() == EveryTen(), str(EveryTen())
     (True, 'USER EveryTen')
     """
+
+    version: ClassVar[str | None] = None
 
     def begins(self, event: Mapping[str, Any], state: dict[str, Any]) -> int:
         """Return how many windows begin with this event."""
@@ -76,3 +83,44 @@ def _undefined(window: UserWindow, method: str) -> QueryError:
         f"{type(window).__name__} does not define {method}(event, state)",
         hint=f"let {method} return for each event how many windows it {method}",
     )
+
+
+_SENT: dict[str, type[UserWindow]] = {}
+
+
+def place_of(window: type[UserWindow]) -> str:
+    """Name a class by its module and its name in there."""
+    return f"{window.__module__}:{window.__qualname__}"
+
+
+def add_window_class(place: str, window: type[UserWindow]) -> None:
+    """Make a class known in a process that cannot import it, under the place it has elsewhere."""
+    _SENT[place] = window
+
+
+def window_class(place: str, version: str | None) -> type[UserWindow]:
+    """Return the class at a place, of this version."""
+    found: Any = _SENT.get(place)
+    module, _, name = place.partition(":")
+    if found is None:
+        try:
+            found = importlib.import_module(module)
+        except Exception as reason:  # noqa: BLE001  # a module of the user's may raise anything
+            raise QueryError(
+                f"the module {module!r} of window class {name!r} cannot be imported: {reason}",
+                hint="run where it can be: install it, or put its folder on PYTHONPATH",
+            ) from None
+        for part in name.split("."):
+            found = getattr(found, part, None)
+    if not (isinstance(found, type) and issubclass(found, UserWindow)):
+        raise QueryError(
+            f"the plan uses the window class {name!r} of module {module!r}, which is not there",
+            hint="define the class at the top of an importable module",
+        )
+    if found.version != version:
+        raise QueryError(
+            f"the plan uses version {version} of window class {place}, and here is version "
+            f"{found.version}",
+            hint="go back to that version, or start anew with this one",
+        )
+    return found

@@ -95,7 +95,7 @@ def test_a_restored_session_knows_its_queries() -> None:
 def test_a_snapshot_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = running().snapshot()
     monkeypatch.setattr(archive, "VERSION", archive.VERSION + 1)
-    with pytest.raises(weft.DataError, match="is of version 4, and this weft reads version 5"):
+    with pytest.raises(weft.DataError, match="is of version 5, and this weft reads version 6"):
         LocalSession.restore(snapshot)
 
 

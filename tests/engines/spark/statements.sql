@@ -162,9 +162,9 @@ JOIN (SELECT user_id, session_window, COUNT(*) AS n FROM clicks GROUP BY user_id
 SELECT user_id, session_window.start, COUNT(*) FROM clicks GROUP BY user_id, session_window(event_time, CASE WHEN page = '/' THEN '5 minutes' ELSE '20 minutes' END)
 
 -- name: windows over windows [1 of 2]
-SELECT device, window.start AS ws, MAX(n) AS top, SUM(n) AS n
-FROM (SELECT device, window, COUNT(*) AS n FROM readings GROUP BY device, window(ts, '10 minutes', '5 minutes'))
-GROUP BY device, window(window, '1 hour', '30 minutes')
+SELECT device, window(w, '1 hour', '30 minutes').start AS ws, MAX(n) AS top, SUM(n) AS n
+FROM (SELECT device, window AS w, COUNT(*) AS n FROM readings GROUP BY device, window(ts, '10 minutes', '5 minutes'))
+GROUP BY device, window(w, '1 hour', '30 minutes')
 
 -- name: window time [1 of 1]
 SELECT device, window_time(window) AS at, n FROM (SELECT device, window, COUNT(*) AS n FROM readings GROUP BY device, window(ts, '1 hour', '20 minutes'))
@@ -179,10 +179,10 @@ SELECT h.device, h.ws, h.n, h.total / h.n AS mean, d.n AS day_n, d.top FROM hour
 SELECT MAX(n) AS top, (SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM readings GROUP BY device, window(ts, '1 day'))) AS day_top
 FROM (SELECT device, COUNT(*) AS n FROM readings GROUP BY device, window(ts, '1 hour'))
 
--- name: in and exists over windows [1 of 2]
+-- name: in and exists over windows [2 of 2]
 SELECT d.device, d.owner FROM devices d
 WHERE d.device IN (SELECT device FROM readings GROUP BY device, window(ts, '1 hour', '30 minutes') HAVING COUNT(*) > 10)
-  AND EXISTS (SELECT 1 FROM readings r WHERE r.device = d.device GROUP BY window(ts, '1 hour', '30 minutes') HAVING COUNT(*) > 5)
+  AND EXISTS (SELECT 1 FROM (SELECT site, COUNT(*) AS n FROM readings GROUP BY site, window(ts, '1 hour', '30 minutes')) w WHERE w.site = d.site AND w.n > 5)
 
 -- name: window filter with a subquery [1 of 1]
 SELECT site, window.start, COUNT(*) AS n FROM readings
@@ -241,7 +241,7 @@ SELECT sym, window.start, MIN_BY(px, struct(t, px, qty)), MAX_BY(struct(px, qty)
 SELECT service, level, window.start AS ws, COUNT(*) AS n, MAX(latency_ms) AS worst FROM logs GROUP BY service, level, window(ts, '1 hour', '30 minutes')
 
 -- name: json and regular expressions [0 of 1]
-SELECT get_json_object(msg, '$.code') AS code, window.start AS ws, COUNT(*) AS n, SUM(CAST(regexp_extract(msg, 'after (\\d+) ms', 1) AS INT)) AS ms
+SELECT get_json_object(msg, '$.code') AS code, window.start AS ws, COUNT(*) AS n, SUM(TRY_CAST(regexp_extract(msg, 'after (\\d+) ms', 1) AS INT)) AS ms
 FROM logs WHERE regexp_extract(msg, 'after (\\d+) ms', 1) <> '' OR msg LIKE '{%' GROUP BY 1, window(to_timestamp(ts), '2 hours', '1 hour') HAVING try_sum(latency_ms) IS NOT NULL
 
 -- name: timestamps without zone [1 of 1]

@@ -14,6 +14,7 @@ from pyspark.sql.types import Row
 import weft
 from weft import agg
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor
@@ -211,11 +212,11 @@ def test_updates_leave_out_windows_whose_bounds_events_may_still_move() -> None:
 class Later(Versions):
     """Runs by its second version what was written by the first."""
 
-    def at(self, batch: int) -> tuple[int, dict[int, bytes]]:
+    def at(self, batch: int) -> tuple[int, dict[int, HostedScope]]:
         return 1, self.of(1)
 
-    def of(self, number: int) -> dict[int, bytes]:
-        return {0: self.only[number]}
+    def of(self, number: int) -> dict[int, HostedScope]:
+        return {0: HostedScope.load(self.only[number])}
 
 
 def test_an_operator_takes_over_the_state_of_another_version() -> None:
@@ -250,3 +251,40 @@ def test_an_operator_takes_over_the_state_of_another_version() -> None:
     starts = closed["start"].to_pylist()
     got = {(label, start // S) for label, start in zip(labels, starts, strict=True)}
     assert got == {("20s", 1000), ("20s", 1020), ("40s", 1000), ("10s", 1030)}
+
+
+class Money(int):
+    """What only a pickle can keep."""
+
+
+def test_partials_that_are_not_plain_are_refused_before_there_is_state_or_kept_on_trust() -> None:
+    total = agg.custom(
+        "money_total", lift=Money, combine=lambda a, b: Money(a + b), lower=int, identity=Money(0),
+        commutative=True, idempotent=False,
+    )  # fmt: skip
+    query = asked({"10s": weft.tumbling("10 seconds")}, {"s": total("v")})
+    first = next(batches(5, 100)).set_column(2, "a0", pa.array(range(100)))
+    _, hosted = processor_over(query, first.schema)
+    with pytest.raises(weft.UnsupportedError, match="Money, which only a pickle can keep"):
+        hosted.check_kept(NO_PICKLES)
+    trust = Trust(True, b"a key of sixteen bytes or more")
+    hosted.check_kept(trust)
+    versions = Versions(None, only={0: hosted.dump()})
+
+    def tester(trust: Trust) -> TwsTester:
+        processor = BucketProcessor(versions, 1, 5 * S, trust=trust)
+        return TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
+
+    before = tester(trust)
+    before.test(0, [payload_of(first)])
+    log = before.peekListState("log", 0)
+    for refused in (NO_PICKLES, Trust(True), Trust(True, b"another key of sixteen bytes")):
+        thief = tester(refused)
+        thief.updateListState("log", 0, log)
+        with pytest.raises(weft.DataError, match="pickles"):
+            thief.test(0, [payload_of(first.slice(0, 1))])
+    after = tester(trust)
+    after.updateListState("log", 0, log)
+    after.test(0, [payload_of(first.slice(0, 0))])
+    closed = rows_closed(after.setWatermark(1_040_000), hosted.output)
+    assert sum(closed["v0"].to_pylist()) == sum(range(100))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,24 @@ import pytest
 
 import weft
 from weft import agg
+from weft.engines.spark.columnar.hosted_operator import HostedScope
+from weft.engines.spark.columnar.user_code import code_of
 from weft.engines.spark.common_rows import matching
 from weft.engines.spark.streaming.checkpoint.control import Answer, Control
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
 from weft.engines.spark.streaming.checkpoint.versions import Versions, version_at
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
-from weft.engines.spark.streaming.sinks import FileSink, FunctionSink, routes_of, routes_with
+from weft.engines.spark.streaming.sinks import (
+    FileSink,
+    FunctionSink,
+    SinkRoots,
+    routes_of,
+    routes_with,
+)
 from weft.engines.spark.streaming.streams import streams_of
+from weft.plan.nodes import topological
+from weft.plan.planned_scope import planned_scopes
 from weft.sessions.migration import resumed
 
 if TYPE_CHECKING:
@@ -36,6 +47,12 @@ def record_of(*queries: weft.Query, strategy: str = "columnar") -> Record:
     return Record(plan, strategy, 4, parcels)
 
 
+def scope_of(query: weft.Query) -> HostedScope:
+    (scope,) = planned_scopes(weft.optimize(weft.Workload([query]), "slice"))
+    source = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.float64()})
+    return HostedScope(scope.emits, source)
+
+
 def test_a_file_is_written_whole_and_read_back(tmp_path: Path) -> None:
     place = Place.of(tmp_path / "deep" / "down")
     assert place.names() == []
@@ -49,12 +66,13 @@ def test_a_file_is_written_whole_and_read_back(tmp_path: Path) -> None:
 def test_a_micro_batch_runs_by_the_last_version_announced_before_it(tmp_path: Path) -> None:
     kept = Checkpoint(Place.of(tmp_path))
     record = record_of(asked("a", 20))
-    kept.write(record, 0, {"r by ts": {0: b"first"}})
-    kept.write(replace(record, version=1), 7, {"r by ts": {0: b"second", 1: b"more"}})
+    first, second, more = (scope_of(asked("a", seconds)) for seconds in (20, 30, 40))
+    kept.write(record, 0, {"r by ts": {0: first}})
+    kept.write(replace(record, version=1), 7, {"r by ts": {0: second, 1: more}})
     versions = Versions(kept.versions, "r by ts")
     assert [version_at(kept.versions, batch) for batch in (0, 6, 7, 99)] == [0, 0, 1, 1]
-    assert versions.at(6) == (0, {0: b"first"})
-    assert versions.at(7) == (1, {0: b"second", 1: b"more"})
+    assert versions.at(6) == (0, {0: first})
+    assert versions.at(7) == (1, {0: second, 1: more})
     assert kept.record_of(1) == replace(record, version=1)
 
 
@@ -81,8 +99,11 @@ def test_every_query_has_a_sink_and_several_share_one() -> None:
     assert isinstance(own["a"].sink, FileSink)
     assert isinstance(own["b"].sink, FunctionSink)
     assert not own["a"].shared
-    live = routes_with({"a": "out/a"}, ["a", "b"], {"b": "elsewhere"})
+    roots = SinkRoots.of(None, {"a": "out/a"})
+    live = routes_with({"a": "out/a"}, ["a", "b"], {"b": "out/b"}, roots)
     assert isinstance(live["b"].sink, FileSink)
+    with pytest.raises(weft.QueryError, match="writes nothing to elsewhere: it is not under"):
+        routes_with({"a": "out/a"}, ["a", "b"], {"b": "elsewhere"}, roots)
     with pytest.raises(weft.QueryError, match="7 is no sink"):
         routes_of(7, ["a"])
 
@@ -96,6 +117,84 @@ def test_requests_are_answered_in_the_order_in_which_they_came(tmp_path: Path) -
     control.answer(first, Answer(True, from_batch=3))
     assert control.answered(first, patience_s=0) == Answer(True, from_batch=3)
     assert [request.id for request in control.requests()] == [second.id]
+
+
+def test_what_is_no_request_harms_nobody(tmp_path: Path) -> None:
+    control = Control(Place.of(tmp_path / "weft"))
+    folder = tmp_path / "weft" / "control"
+    asked = control.ask("suspend", "a")
+    text = (folder / f"{asked.id}.json").read_text()
+    (folder / f"{asked.id}.json").unlink()
+    (folder / "0.json").write_bytes(b"\xff\xfe")
+    (folder / "1.json").write_text("[]")
+    (folder / "2.json").write_text('{"action": "add", "query": 7, "sink": null}')
+    (folder / "3.json").write_text(text.replace(asked.id, "../../escaped"))
+    (folder / "readme").write_text("not for the stream")
+    found = list(control.requests())
+    assert [request.id for request in found] == ["0", "1", "2", "3"]
+    assert [request.action for request in found] == ["nothing that can be read"] * 3 + ["suspend"]
+    for request in found:
+        control.answer(request, Answer(False, error="no"))
+    assert {path.name for path in tmp_path.iterdir()} == {"weft"}
+    assert [path.name for path in folder.iterdir()] == ["readme"]
+
+
+def test_requests_name_sinks_under_the_roots_of_the_stream(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "link").symlink_to(tmp_path / "elsewhere")
+    roots = SinkRoots.of(None, {"a": tmp_path / "data" / "a", "b": print})
+    assert roots.checked(f"{tmp_path}/data/more") == f"{tmp_path}/data/more"
+    outside = [f"{tmp_path}/b", f"{tmp_path}/data/../b", f"{tmp_path}/data/link/b", "s3://data/b"]
+    for sink in (*outside, f"file://{tmp_path}/b", str(tmp_path / "data"), f"{tmp_path}/database"):
+        with pytest.raises(weft.QueryError, match="writes nothing to"):
+            roots.checked(sink)
+    wider = SinkRoots.of([tmp_path, "s3://data"], print)
+    assert wider.checked(f"file://{tmp_path}/b")
+    assert wider.checked("s3://data/x/../b")
+    with pytest.raises(weft.QueryError, match="it has none"):
+        SinkRoots.of(None, print).checked("anywhere")
+
+
+def test_a_version_holds_no_code_and_executors_get_it_with_the_closure(tmp_path: Path) -> None:
+    class Fives(weft.UserWindow):
+        version = "2"
+
+        def begins(self, event: object, state: dict[str, int]) -> int:
+            state["seen"] = state.get("seen", 0) + 1
+            return int(state["seen"] % 5 == 1)
+
+        def ends(self, event: object, state: dict[str, int]) -> int:
+            return int(state.get("seen", 0) > 0 and state["seen"] % 5 == 0)
+
+    agg.custom(
+        "thrice", lift=lambda v: 3 * v, combine=lambda a, b: a + b, lower=float, identity=0,
+        commutative=True, idempotent=False,
+    )  # fmt: skip
+    query = weft.Query(
+        "own", source="r", time="ts", keys=["k"], windows={"5": Fives()}, aggs={"n": "thrice(v)"}
+    )
+    scope = scope_of(query)
+    kept = Checkpoint(Place.of(tmp_path))
+    kept.write(record_of(asked("a", 20)), 0, {"r by ts": {0: scope}})
+    (path,) = (tmp_path / "weft" / "versions").iterdir()
+    told = json.loads(path.read_text())["hosted"]["r by ts"]["0"]
+    assert told.keys() == {"custom", "windows", "nodes", "source"}
+    assert told["custom"]["thrice"]["module"] == __name__
+    assert "gASV" not in path.read_text()  # how pickles begin, in base64
+    versions = Versions(kept.versions, "r by ts")
+    with pytest.raises(weft.QueryError, match=r"window class '.*Fives' .* is not there"):
+        versions.of(0)  # a class inside a function has no name to import
+    nodes = topological(scope.emits)
+    assert replace(versions, code=code_of(nodes, ["thrice"])).of(0) == {0: scope}
+
+
+def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
+    kept = Checkpoint(Place.of(tmp_path))
+    kept.write(record_of(asked("a", 20)), 0, {})
+    (path,) = (tmp_path / "weft" / "versions").iterdir()
+    path.write_text(path.read_text().replace('"weft_checkpoint": 2', '"weft_checkpoint": 1'))
+    with pytest.raises(weft.DataError, match="is of version 1, and this weft reads version 2"):
+        kept.record_of(0)
 
 
 def test_a_restart_migrates_added_and_removed_queries() -> None:

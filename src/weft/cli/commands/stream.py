@@ -1,5 +1,6 @@
 """`weft stream`: a workload over streams, until it is stopped."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,6 +76,38 @@ def command(
         typer.Option("--strategy", metavar="S", help="native or columnar; the cheaper by default."),
     ] = None,
     planner: Planner = "auto",
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="A module to import first, such as one that defines aggregates of your own.",
+        ),
+    ] = None,
+    trust_pickle: Annotated[
+        bool,
+        typer.Option(
+            "--trust-pickle",
+            help="Keep partials of your own aggregates as pickles where they are no plain values: "
+            "whoever can write into the checkpoint can then run code here.",
+        ),
+    ] = False,
+    pickle_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--pickle-key",
+            metavar="FILE",
+            help="With --trust-pickle: read only pickles that were signed with the key in a file.",
+        ),
+    ] = None,
+    sink_root: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sink-root",
+            metavar="DIR",
+            help="Where queries that are added later may write; by default beside the sink.",
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the plan and the strategy, and do not start.")
     ] = False,
@@ -88,7 +121,7 @@ def command(
     their windows close. Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
     from weft import start
-    from weft.cli.inputs import places_of, workload_of
+    from weft.cli.inputs import import_all, key_of, places_of, workload_of
     from weft.cli.screen import say, working
     from weft.engines.spark.session import local_session
     from weft.engines.spark.streaming.checkpoint.places import Place
@@ -100,6 +133,7 @@ def command(
 
     if once and trigger is not None:
         raise InputError("--once and --trigger exclude one another", hint="give one of them")
+    import_all(imports or [])
     workload = _with_watermark(workload_of(file, sql), watermark)
     places = places_of(source or [], workload, "source")
     with working("starting Spark"):
@@ -128,6 +162,9 @@ def command(
             "once" if once else trigger,
             strategy,
             planner=planner,
+            trust_pickle=trust_pickle,
+            pickle_key=None if pickle_key is None else key_of(pickle_key),
+            sink_roots=sink_root or None,
         )
         _until_it_ends(running, listener)
     finally:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.engines.local.state.chunks import name_of_base, name_of_window
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.state.journal import Journal, StateChanges
 from weft.engines.local.state.snapshot import restore
 from weft.engines.local.values.keys import KeyCodes
@@ -86,20 +87,21 @@ class ScopeOperator:
         nodes: tuple[Node, ...],
         emits: tuple[Emit, ...],
         chunks: Mapping[str, bytes],
+        trust: Trust = NO_PICKLES,
     ) -> ScopeOperator:
         """Make the operator again whose `changes` were applied to `chunks`; it goes on from there.
 
         Its next `changes` are those since these chunks.
         """
         operator = cls.of(scan, keys, nodes, emits)
-        restore(operator, chunks)
-        operator.journal = Journal.agreed(operator, chunks)
+        restore(operator, chunks, trust)
+        operator.journal = Journal.agreed(operator, chunks, trust)
         return operator
 
-    def changes(self) -> StateChanges:
+    def changes(self, trust: Trust = NO_PICKLES) -> StateChanges:
         """Return the chunks that are new or gone since the last call; at first, all of them."""
         if self.journal is None:
-            self.journal = Journal()
+            self.journal = Journal(trust=trust)
         return self.journal.changes(self)
 
     def counters(self) -> dict[str, Any]:

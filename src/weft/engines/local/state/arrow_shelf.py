@@ -7,7 +7,6 @@ what its numbers stand for. Lists of values are stored beside, as columns of the
 from __future__ import annotations
 
 import base64
-import pickle
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,12 @@ from weft.engines.local.partials.columns import (
     ObjectPartials,
 )
 from weft.engines.local.partials.kinds import LOCAL_KINDS
+from weft.engines.local.state.custom_partials import (
+    NO_PICKLES,
+    Trust,
+    read_partials,
+    written_partials,
+)
 from weft.engines.local.values.coding import Bits, Coding, Direct, Listed
 from weft.errors import InternalError
 from weft.kernels.partials import Partials, operation_of
@@ -42,6 +47,7 @@ class Shelf:
     columns: dict[str, Array] = field(default_factory=dict)
     lists: list[Array] = field(default_factory=list)
     told: Description = field(default_factory=dict)
+    trust: Trust = NO_PICKLES
 
     def put(self, name: str, held: Held) -> None:
         """Store partials under a name."""
@@ -55,9 +61,8 @@ class Shelf:
             case Bags() as bags:
                 self.told[name] = self._put_bags(name, bags)
             case ObjectPartials() as objects:
-                pickled = [pickle.dumps(partial) for partial in objects.objects]
-                self.columns[name] = pa.array(pickled, pa.binary())
-                self.told[name] = {"form": "objects"}
+                column, described = written_partials([*objects.objects], self.trust)
+                self.columns[name], self.told[name] = column, described
             case other:
                 raise InternalError(f"no snapshot of {type(other).__name__}")
 
@@ -114,10 +119,8 @@ class Shelf:
                 monoid = partial.monoid
                 if not monoid.laws.commutative:
                     monoid = InTimeOrder(monoid)
-                made = np.empty(len(self.columns[name]), object)
-                for at, pickled in enumerate(self.columns[name].to_pylist()):
-                    made[at] = pickle.loads(pickled)
-                return ObjectPartials(monoid, made)
+                objects = read_partials(self.columns[name], told, self.trust)
+                return ObjectPartials(monoid, objects)
 
     def _get_kernel(self, name: str, told: Description) -> KernelPartials:
         codings = tuple(self._coding(one) for one in told["codings"])
@@ -154,11 +157,11 @@ class Shelf:
         return _framed([table_chunk(table) for table in tables])
 
     @classmethod
-    def load(cls, blob: bytes, told: Description) -> Shelf:
+    def load(cls, blob: bytes, told: Description, trust: Trust = NO_PICKLES) -> Shelf:
         """Read what `dump` wrote."""
         first, *lists = [read_table(part) for part in _unframed(blob)]
         columns = {name: _one(first.column(name)) for name in first.column_names}
-        return cls(columns, [_one(table.column("list")) for table in lists], told)
+        return cls(columns, [_one(table.column("list")) for table in lists], told, trust)
 
 
 def _one(column: Any) -> Array:

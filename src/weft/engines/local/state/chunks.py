@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.engines.local.state.arrow_shelf import Shelf
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.values.keys import ColumnCodes
 from weft.engines.local.windows.event_rows import EventRows
 from weft.engines.local.windows.flow import Flow
@@ -37,11 +38,11 @@ def packed(shelf: Shelf) -> bytes:
     return len(told).to_bytes(_HEAD, "little") + told + shelf.dump()
 
 
-def unpacked(blob: bytes) -> Shelf:
+def unpacked(blob: bytes, trust: Trust = NO_PICKLES) -> Shelf:
     """Read what `packed` wrote."""
     size = int.from_bytes(blob[:_HEAD], "little")
     told: dict[str, Any] = json.loads(blob[_HEAD : _HEAD + size])
-    return Shelf.load(blob[_HEAD + size :], told)
+    return Shelf.load(blob[_HEAD + size :], told, trust)
 
 
 def values_chunk(values: Mapping[str, Any]) -> bytes:
@@ -107,23 +108,25 @@ def _get_partials(shelf: Shelf, partials: Sequence[Partial]) -> dict[Partial, He
     return {partial: shelf.get(f"p{at}", partial) for at, partial in enumerate(partials)}
 
 
-def flow_chunk(flow: Flow) -> bytes:
+def flow_chunk(flow: Flow, trust: Trust = NO_PICKLES) -> bytes:
     """Write slices."""
-    shelf = Shelf({"keys": pa.array(flow.keys), "starts": pa.array(flow.starts_us)})
+    columns = {"keys": pa.array(flow.keys), "starts": pa.array(flow.starts_us)}
+    shelf = Shelf(columns, trust=trust)
     _put_partials(shelf, flow.partials)
     return packed(shelf)
 
 
-def read_flow(blob: bytes, partials: Sequence[Partial]) -> Flow:
+def read_flow(blob: bytes, partials: Sequence[Partial], trust: Trust = NO_PICKLES) -> Flow:
     """Read what `flow_chunk` wrote."""
-    shelf = unpacked(blob)
+    shelf = unpacked(blob, trust)
     keys, starts = (np.array(shelf.columns[n].to_numpy()) for n in ("keys", "starts"))
     return Flow(keys, starts, None, _get_partials(shelf, partials))
 
 
-def rows_chunk(rows: EventRows) -> bytes:
+def rows_chunk(rows: EventRows, trust: Trust = NO_PICKLES) -> bytes:
     """Write events or slices of them."""
-    shelf = Shelf({"keys": pa.array(rows.keys), "times": pa.array(rows.times_us)})
+    times = {"keys": pa.array(rows.keys), "times": pa.array(rows.times_us)}
+    shelf = Shelf(times, trust=trust)
     if rows.sizes is not None:
         shelf.columns |= {"lasts": pa.array(rows.lasts_us), "sizes": pa.array(rows.sizes)}
     for kind, columns in (("mark.", rows.marks), ("alive.", rows.alive)):
@@ -133,9 +136,9 @@ def rows_chunk(rows: EventRows) -> bytes:
     return packed(shelf)
 
 
-def read_rows(blob: bytes, partials: Sequence[Partial]) -> EventRows:
+def read_rows(blob: bytes, partials: Sequence[Partial], trust: Trust = NO_PICKLES) -> EventRows:
     """Read what `rows_chunk` wrote."""
-    shelf = unpacked(blob)
+    shelf = unpacked(blob, trust)
     numbers = {
         name: np.array(shelf.columns[name].to_numpy())
         for name in ("keys", "times", "lasts", "sizes")

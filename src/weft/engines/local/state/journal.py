@@ -30,6 +30,7 @@ from weft.engines.local.state.chunks import (
     rows_chunk,
     values_chunk,
 )
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.windows.flow import Flow, merged, runs_of_equals
 
 if TYPE_CHECKING:
@@ -81,11 +82,14 @@ class Journal:
     digests: dict[str, bytes] = field(default_factory=dict)  # of small chunks
     batches: int = 0
     complete: bool = False  # False until everything was written once
+    trust: Trust = NO_PICKLES
 
     @classmethod
-    def agreed(cls, operator: HeldState, chunks: Mapping[str, bytes]) -> Journal:
+    def agreed(
+        cls, operator: HeldState, chunks: Mapping[str, bytes], trust: Trust = NO_PICKLES
+    ) -> Journal:
         """Return the journal of an operator that was just made from these chunks."""
-        journal = cls(set(chunks), complete=True)
+        journal = cls(set(chunks), complete=True, trust=trust)
         for name, values in journal._small(operator):
             journal.digests[name] = _digest(values)
         blobs = [chunks[f"keys/{at}"] for at in range(sum(n.startswith("keys/") for n in chunks))]
@@ -183,7 +187,7 @@ class Journal:
         live.add(f"shape/{base}")
         written: Chunks = {}
         if f"shape/{base}" not in self.names:
-            written[f"shape/{base}"] = flow_chunk(runs[0].take(np.empty(0, np.int64)))
+            written[f"shape/{base}"] = flow_chunk(runs[0].take(np.empty(0, np.int64)), self.trust)
         if self.complete and node in self.touched:
             starts = np.unique(np.concatenate(self.touched[node]))
             runs = [_at_starts(run, starts) for run in runs]
@@ -194,7 +198,7 @@ class Journal:
         firsts, stops = runs_of_equals(flow.starts_us)
         for first, stop in zip(firsts.tolist(), stops.tolist(), strict=True):
             name = f"{prefix}{flow.starts_us[first]}"
-            written[name] = flow_chunk(flow.take(np.arange(first, stop)))
+            written[name] = flow_chunk(flow.take(np.arange(first, stop)), self.trust)
         live.update(written)
         return written
 
@@ -213,7 +217,7 @@ class Journal:
         changed = {name: rows for name, rows in parts.items() if self.events.get(name) is not rows}
         self.events |= parts
         live.update(parts)
-        return {name: rows_chunk(rows) for name, rows in changed.items()}
+        return {name: rows_chunk(rows, self.trust) for name, rows in changed.items()}
 
 
 def _starts_by_base(names: set[str]) -> dict[str, list[int]]:

@@ -11,6 +11,7 @@ from weft.engines.local.state.chunks import (
     read_rows,
     read_values,
 )
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.state.journal import Chunks, Journal
 from weft.engines.local.windows.flow import Flow, merged
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from weft.engines.local.state.held_state import HeldState
 
 
-def snapshot(operator: HeldState) -> Chunks:
+def snapshot(operator: HeldState, trust: Trust = NO_PICKLES) -> Chunks:
     """Return all chunks, whatever a host was told before."""
-    return Journal().changes(operator).written
+    return Journal(trust=trust).changes(operator).written
 
 
-def restore(operator: HeldState, chunks: Mapping[str, bytes]) -> None:
+def restore(operator: HeldState, chunks: Mapping[str, bytes], trust: Trust = NO_PICKLES) -> None:
     """Fill a fresh operator of the same plan with the state that the chunks hold."""
     operator.take_counters(read_values(chunks["counters"]))
     increments = sum(name.startswith("keys/") for name in chunks)
@@ -42,11 +43,12 @@ def restore(operator: HeldState, chunks: Mapping[str, bytes]) -> None:
         owner = rest.partition("/")[0]
         if kind in ("shape", "slices"):
             partials = tuple(operator.plan.bases[nodes[owner]].partials)
-            runs.setdefault(owner, []).append(read_flow(chunks[name], partials))
+            runs.setdefault(owner, []).append(read_flow(chunks[name], partials, trust))
         elif kind == "window":
             windows[owner].discretizer.restore(read_values(chunks[name]))
         elif kind == "kept":
-            stores[owner].kept = read_rows(chunks[name], stores[owner].partials)
+            stores[owner].kept = read_rows(chunks[name], stores[owner].partials, trust)
         elif kind == "waiting":
-            stores[owner].waiting.append(read_rows(chunks[name], stores[owner].partials))
+            rows = read_rows(chunks[name], stores[owner].partials, trust)
+            stores[owner].waiting.append(rows)
     operator.runs = {nodes[owner]: [merged(flows)] for owner, flows in runs.items()}

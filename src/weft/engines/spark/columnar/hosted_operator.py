@@ -7,6 +7,7 @@ schema for all queries of the scope: `node`, keys, `start`, `end`, and a column 
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,15 +20,20 @@ from pyspark import cloudpickle
 from weft.aggregates.base import add_custom, aggregate_function, is_built_in, monoid
 from weft.engines.local.engine import types_of
 from weft.engines.local.operator import ScopeOperator
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust, check_plain
 from weft.engines.local.windows.events import read_scan
 from weft.engines.local.windows.timed_plan import is_timed
 from weft.engines.schema import call_type, expression_type
 from weft.engines.spark.columnar.pickles import dumped
+from weft.engines.spark.columnar.user_code import Code, load_code, user_windows
 from weft.engines.spark.common_rows import matching
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.errors import DataError, QueryError
 from weft.plan import Emit, Node, Roll
+from weft.plan.custom_json import customs_to_json, find_customs
+from weft.plan.node_json import nodes_from_json, nodes_to_json
 from weft.plan.nodes import scan_below, topological
+from weft.window.user import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,8 +76,38 @@ class HostedScope:
             ]
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Describe the scope without any code: windows and aggregates of users are named."""
+        nodes = topological(self.emits)
+        source = base64.b64encode(self.source.serialize().to_pybytes()).decode()
+        return {
+            "custom": customs_to_json(nodes),
+            "windows": sorted({place_of(type(window)) for window in user_windows(nodes)}),
+            "nodes": nodes_to_json(nodes),
+            "source": source,
+        }
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any], code: Code = ()) -> HostedScope:
+        """Read a description; what it names is in `code`, or known or importable here."""
+        load_code(code, {*told["custom"], *told["windows"]})
+        find_customs(told["custom"])
+        nodes = nodes_from_json(told["nodes"])
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told["source"])))
+        return HostedScope(tuple(node for node in nodes if isinstance(node, Emit)), schema)
+
+    def check_kept(self, trust: Trust) -> None:
+        """Refuse custom aggregates whose partials no state can hold, before there is one."""
+        for call in self.calls:
+            if not is_built_in(call.function):
+                lifted = _lifted(call, self.source)
+                check_plain((monoid(call.function).identity, lifted), trust)
+
     def dump(self) -> bytes:
-        """Write the description; user-defined windows and aggregates go along by value."""
+        """Write the description; user-defined windows and aggregates go along by value.
+
+        It is part of a closure, from a driver to its executors, and never a file.
+        """
         nodes = topological(self.emits)
         described = (_packed(nodes), len(self.emits), self.source, tuple(customs_of(self.calls)))
         return dumped(described)
@@ -94,10 +130,10 @@ class HostedScope:
         operator = ScopeOperator.of(scan, self.emits[0].keys, nodes, self.emits)
         return Host(self, operator, types_of(self.emits, self.source))
 
-    def reopen(self, chunks: Mapping[str, bytes]) -> Host:
+    def reopen(self, chunks: Mapping[str, bytes], trust: Trust = NO_PICKLES) -> Host:
         """Make the operator again whose state these chunks are."""
         scan, keys, nodes = scan_below(self.emits[0]), self.emits[0].keys, topological(self.emits)
-        operator = ScopeOperator.restored(scan, keys, nodes, self.emits, chunks)
+        operator = ScopeOperator.restored(scan, keys, nodes, self.emits, chunks, trust)
         return Host(self, operator, types_of(self.emits, self.source))
 
     def taking_over(self, before: Host, latest_us: int) -> Host:
@@ -235,17 +271,29 @@ def result_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
     type = call_type(call, source)
     if not pa.types.is_null(type) or is_built_in(call.function):
         return type
+    lifted = _lifted(call, source)
+    try:
+        found: pa.DataType = pa.array([call.lower((lifted,))]).type
+    except Exception as reason:  # noqa: BLE001  # the user's own functions may raise anything
+        raise _untried(call, lifted, reason) from None
+    return found
+
+
+def _lifted(call: AggregateCall, source: pa.Schema) -> Any:
+    """Lift a plain value of the type that a custom aggregate will get."""
     arguments: tuple[Any, ...] = ()
     try:
         arguments = tuple(_example(expression_type(text, source)) for text in call.args)
-        lowered = call.lower((monoid(call.function).lift(arguments, 0),))
-        found: pa.DataType = pa.array([lowered]).type
+        return monoid(call.function).lift(arguments, 0)
     except Exception as reason:  # noqa: BLE001  # the user's own functions may raise anything
-        raise QueryError(
-            f"the type of {call} is not known: on {arguments} its functions fail: {reason}",
-            hint="let lift and lower take plain values of the column's type, such as 1",
-        ) from None
-    return found
+        raise _untried(call, arguments, reason) from None
+
+
+def _untried(call: AggregateCall, value: object, reason: Exception) -> QueryError:
+    return QueryError(
+        f"the type of {call} is not known: on {value} its functions fail: {reason}",
+        hint="let lift and lower take plain values of the column's type, such as 1",
+    )
 
 
 def _example(type: pa.DataType) -> Any:

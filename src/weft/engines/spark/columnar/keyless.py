@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from weft.engines.local.state.custom_partials import Trust
     from weft.plan.planned_scope import PlannedScope
 
 _BASE, _SLICES = "base", "slices"
@@ -35,9 +36,9 @@ def can_gather(scope: PlannedScope) -> bool:
     return timed and not scope.keys and all(p.laws().commutative for p in scope.partials)
 
 
-def gathered(events: DataFrame, described: bytes) -> DataFrame:
+def gathered(events: DataFrame, described: bytes, trust: Trust) -> DataFrame:
     """Slice events partition by partition, and bring all slices to one."""
-    slices = events.mapInArrow(Gatherer(described), f"{_BASE} int, {_SLICES} binary")
+    slices = events.mapInArrow(Gatherer(described, trust), f"{_BASE} int, {_SLICES} binary")
     return slices.repartition(1)
 
 
@@ -46,6 +47,7 @@ class Gatherer:
     """Runs on executors: events of one partition in, slices as bytes out."""
 
     described: bytes
+    trust: Trust
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Slice chunk by chunk; nothing is kept in between."""
@@ -55,7 +57,7 @@ class Gatherer:
             host = scope.open()
             host.process(chunk)
             found = host.operator.slices()
-            rows = [{_BASE: base, _SLICES: flow_chunk(flow)} for base, flow in found]
+            rows = [{_BASE: base, _SLICES: flow_chunk(flow, self.trust)} for base, flow in found]
             yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
 
 
@@ -64,6 +66,7 @@ class Merger:
     """Runs on one executor: slices of all partitions in, windows out."""
 
     described: bytes
+    trust: Trust
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Put all slices into one operator's state, then close everything."""
@@ -72,5 +75,5 @@ class Merger:
         partials = operator.sliced
         for batch in batches:
             for at, blob in zip(*(batch.column(n).to_pylist() for n in _SCHEMA.names), strict=True):
-                operator.add_slices(at, read_flow(blob, partials[at]))
+                operator.add_slices(at, read_flow(blob, partials[at], self.trust))
         yield from in_batches(host.advance(None))

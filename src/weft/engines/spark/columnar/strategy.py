@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from weft.cost.strategies import slices_to_ship
+from weft.engines.local.state.custom_partials import Trust
 from weft.engines.spark.columnar.arrow_batches import chunks_of, in_batches
 from weft.engines.spark.columnar.hosted_operator import END, HostedScope
 from weft.engines.spark.columnar.keyless import Merger, can_gather, gathered
@@ -79,7 +80,9 @@ class ColumnarStrategy:
             slices = clustered(slices_of(shipment), shipment.keys, (START,))
             return slices.mapInArrow(Feeder(described, sliced=True), schema)
         if can_gather(shipment.scope):
-            return gathered(shipment.frame, described).mapInArrow(Merger(described), schema)
+            trust = Trust.within_a_run()
+            slices = gathered(shipment.frame, described, trust)
+            return slices.mapInArrow(Merger(described, trust), schema)
         events = clustered(shipment.frame, shipment.keys, shipment.order)
         return events.mapInArrow(Feeder(described), schema)
 

@@ -156,8 +156,46 @@ def routes_of(sinks: Given, queries: Sequence[str]) -> dict[str, Route]:
     return {q: Route(made[id(sinks[q])], users[id(sinks[q])] > 1) for q in queries}
 
 
+@dataclass(frozen=True, slots=True)
+class SinkRoots:
+    """The directories under which files may name sinks: requests, and what is kept of them.
+
+    Whoever can write into a checkpoint can leave a request there, and the driver would write
+    wherever it says.
+    """
+
+    places: tuple[Place, ...] = ()
+
+    @staticmethod
+    def of(given: Sequence[str | os.PathLike[str]] | None, sinks: Given) -> SinkRoots:
+        """Take the roots that were given; without, those that hold the stream's own directories."""
+        if given is not None:
+            return SinkRoots(tuple(map(Place.of, given)))
+        every = sinks.values() if isinstance(sinks, Mapping) else [sinks]
+        own = [as_sink(one) for one in every]
+        return SinkRoots(tuple(s.place.parent for s in own if isinstance(s, FileSink)))
+
+    def checked(self, sink: str) -> str:
+        """Return the sink, if it lies under a root.
+
+        >>> SinkRoots((Place.of("/data"),)).checked("/data/lows")
+        '/data/lows'
+        >>> SinkRoots((Place.of("/data"),)).checked("/data/../etc")
+        Traceback (most recent call last):
+        weft.errors.QueryError: the stream writes nothing to /data/../etc: it is not under /data
+        hint: name a sink there, or restart the stream with sink_roots that hold it
+        """
+        if not any(Place.of(sink).lies_under(root) for root in self.places):
+            roots = " or ".join(map(str, self.places)) or "any root, and it has none"
+            raise QueryError(
+                f"the stream writes nothing to {sink}: it is not under {roots}",
+                hint="name a sink there, or restart the stream with sink_roots that hold it",
+            )
+        return sink
+
+
 def routes_with(
-    sinks: Given, queries: Sequence[str], live_sinks: Mapping[str, str]
+    sinks: Given, queries: Sequence[str], live_sinks: Mapping[str, str], roots: SinkRoots
 ) -> dict[str, Route]:
     """Find the sinks of all queries; those added while the stream ran brought their own, or share.
 
@@ -169,7 +207,7 @@ def routes_with(
         if query in routes:
             continue
         if path:
-            routes[query] = Route(as_sink(path), shared=False)
+            routes[query] = Route(as_sink(roots.checked(path)), shared=False)
         else:
             routes[query] = next(route for route in routes.values() if route.shared)
     return routes

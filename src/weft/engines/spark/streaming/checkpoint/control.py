@@ -30,6 +30,18 @@ class Request:
     query: str  # its name; of a query to add, its SQL
     sink: str | None = None
 
+    @staticmethod
+    def read(id: str, text: str) -> Request:
+        """Read a request that somebody left; what is none asks for nothing that there is."""
+        try:
+            told = json.loads(text)
+            action, query, sink = told["action"], told["query"], told["sink"]
+        except (ValueError, TypeError, LookupError):
+            action, query, sink = "nothing that can be read", "", None
+        if not isinstance(query, str) or not isinstance(sink, str | None):
+            action = "nothing that can be read"
+        return Request(id, action, query, sink)
+
     def parsed(self) -> Query:
         """Read the SQL of a query to add."""
         from weft.parsing import parse
@@ -92,9 +104,15 @@ class Control:
     def requests(self) -> Iterator[Request]:
         """Return what is asked and not yet answered, oldest first."""
         for name in self._requests.names():
-            text = None if name[0] == "." else (self._requests / name).read()
+            if name[0] == "." or not name.endswith(".json"):
+                continue
+            try:
+                text = (self._requests / name).read()
+            except UnicodeDecodeError:
+                text = ""
             if text is not None:
-                yield Request(**json.loads(text))
+                # The file's own name, not one in it: it says where the answer is written.
+                yield Request.read(name.removesuffix(".json"), text)
 
     def answer(self, request: Request, answer: Answer) -> None:
         """Answer a request, which is done with that."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from urllib.parse import quote
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, unquote
 
 from pyarrow import fs
 
@@ -36,6 +37,39 @@ class Place:
 
     def __truediv__(self, name: str) -> Place:
         return Place(f"{self.uri.rstrip('/')}/{name}")
+
+    @property
+    def parent(self) -> Place:
+        """The directory that holds this one, but never a whole file system: then this one.
+
+        >>> str(Place("/data/lows").parent), str(Place("s3://bucket/lows").parent)
+        ('/data', 's3://bucket/lows')
+        """
+        head, path = self._parts
+        return Place(f"{head}{path if path.parent == path.parent.parent else path.parent}")
+
+    def lies_under(self, root: Place) -> bool:
+        """Tell whether this is a directory below another one, whatever links and `..` say.
+
+        >>> data = Place("/data")
+        >>> [Place(p).lies_under(data) for p in ("/data/a/../lows", "/data/../a", "/database/a")]
+        [True, False, False]
+        >>> Place("s3://b/x/../../y").lies_under(Place("s3://b/x"))
+        False
+        """
+        (own_head, own), (head, path) = self._parts, root._parts
+        return own_head == head and path in own.parents
+
+    @property
+    def _parts(self) -> tuple[str, PurePosixPath]:
+        """The file system, as its URI begins, and the path in it, without links and `..`."""
+        if self.local is not None:
+            return "", PurePosixPath(self.local.resolve())
+        scheme, _, rest = self.uri.partition("://")
+        host, _, path = rest.partition("/")
+        if scheme == "file":
+            return "", PurePosixPath(Path(f"/{unquote(path)}").resolve())
+        return f"{scheme}://{host}", PurePosixPath(posixpath.normpath(f"/{path}"))
 
     def names(self) -> list[str]:
         """List what lies in the directory, sorted; nothing if there is none."""

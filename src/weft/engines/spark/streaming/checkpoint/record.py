@@ -7,9 +7,11 @@ without a word. So the plan goes along; a restart takes it as it was, or says wh
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import (
     HOSTED,
     announced,
@@ -20,15 +22,17 @@ from weft.engines.spark.streaming.checkpoint.versions import (
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.errors import DataError, QueryError
 from weft.plan import Plan
+from weft.plan.nodes import topological
 from weft.time import format_us
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from weft.engines.spark.streaming.checkpoint.places import Place
+    from weft.plan import Node
     from weft.query import Query
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,17 @@ class Checkpoint:
         number, _ = known[-1]
         return self.record_of(number)
 
+    def hosted_nodes(self) -> Iterator[Node]:
+        """Return the nodes of all versions, but of those that name what is no longer defined.
+
+        State that was written by such a version is refused where it is read.
+        """
+        for number, _ in announced(self.versions):
+            for scopes in read_version(self.versions, number)[HOSTED].values():
+                for told in scopes.values():
+                    with suppress(QueryError):
+                        yield from topological(HostedScope.from_json(told).emits)
+
     def record_of(self, number: int) -> Record:
         """Return the record of a version."""
         return Record.from_json(read_version(self.versions, number), number, self.place)
@@ -138,7 +153,7 @@ class Checkpoint:
         return not begun or record.version not in dict(announced(self.versions))
 
     def write(
-        self, record: Record, from_batch: int, hosted: Mapping[str, Mapping[int, bytes]]
+        self, record: Record, from_batch: int, hosted: Mapping[str, Mapping[int, HostedScope]]
     ) -> None:
         """Keep the record of a version, in one step."""
         told = {**record.to_json(), HOSTED: hosted_to_json(hosted)}

@@ -6,18 +6,20 @@ the driver writes and executors read. A micro-batch that is run again finds the 
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Scopes = dict[int, bytes]  # descriptions of hosted scopes, by number
+    from weft.engines.spark.columnar.user_code import Code
+
+Scopes = dict[int, HostedScope]  # by number
 HOSTED = "hosted"
 
 
@@ -27,20 +29,21 @@ class Versions:
 
     directory: str | None
     stream: str = ""
-    only: Mapping[int, bytes] = field(default_factory=dict)
+    only: Mapping[int, bytes] = field(default_factory=dict)  # descriptions with their code
+    code: Code = ()  # of what a directory only names
 
     def at(self, batch: int) -> tuple[int, Scopes]:
         """Return the number and the scopes of the version that a micro-batch runs by."""
         if self.directory is None:
-            return 0, dict(self.only)
+            return 0, self.of(0)
         number = version_at(self.directory, batch)
         return number, self.of(number)
 
     def of(self, number: int) -> Scopes:
         """Return the scopes of a version."""
         if self.directory is None:
-            return dict(self.only)
-        return _scopes(self.directory, number, self.stream)
+            return {at: _loaded(described) for at, described in self.only.items()}
+        return _scopes(self.directory, number, self.stream, self.code)
 
 
 def announced(directory: str) -> list[tuple[int, int]]:
@@ -69,15 +72,21 @@ def write_version(directory: str, number: int, from_batch: int, told: Mapping[st
     (Place(directory) / f"{number}-{from_batch}.json").write(json.dumps(told, indent=1))
 
 
-def hosted_to_json(streams: Mapping[str, Mapping[int, bytes]]) -> dict[str, dict[str, str]]:
+def hosted_to_json(streams: Mapping[str, Mapping[int, HostedScope]]) -> dict[str, Any]:
     """Write descriptions of hosted scopes, stream by stream, as JSON values."""
     return {
-        stream: {str(n): base64.b64encode(blob).decode() for n, blob in scopes.items()}
+        stream: {str(n): scope.to_json() for n, scope in scopes.items()}
         for stream, scopes in streams.items()
     }
 
 
 @lru_cache(maxsize=16)
-def _scopes(directory: str, number: int, stream: str) -> Scopes:
+def _scopes(directory: str, number: int, stream: str, code: Code) -> Scopes:
+    # Workers stay alive between micro-batches, and a description takes longer to read than a batch.
     told = read_version(directory, number)[HOSTED].get(stream, {})
-    return {int(n): base64.b64decode(blob) for n, blob in told.items()}
+    return {int(n): HostedScope.from_json(scope, code) for n, scope in told.items()}
+
+
+@lru_cache(maxsize=64)
+def _loaded(described: bytes) -> HostedScope:
+    return HostedScope.load(described)

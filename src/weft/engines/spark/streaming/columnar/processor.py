@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import Row
 
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
-from weft.engines.spark.columnar.hosted_operator import Host, HostedScope
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes, load_chunks
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
         TimerValues,
     )
 
+    from weft.engines.spark.columnar.hosted_operator import Host, HostedScope
     from weft.engines.spark.streaming.checkpoint.versions import Versions
 
 # Rows of closed windows in one blob, and figures for the progress report.
@@ -62,9 +62,16 @@ class _Bucket:
 class BucketProcessor(StatefulProcessor):
     """Feeds the operators of a partition's buckets, and moves their watermarks."""
 
-    def __init__(self, versions: Versions, buckets: int, delay_us: int, mode: str = APPEND) -> None:
+    def __init__(
+        self,
+        versions: Versions,
+        buckets: int,
+        delay_us: int,
+        mode: str = APPEND,
+        trust: Trust = NO_PICKLES,
+    ) -> None:
         self._versions, self._buckets, self._delay_us = versions, buckets, delay_us
-        self._mode = mode
+        self._mode, self._trust = mode, trust
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state; the plan is the one that this micro-batch began with."""
@@ -96,13 +103,13 @@ class BucketProcessor(StatefulProcessor):
     def _moved(self, number: int, events: pa.Table | None, watermark_ms: int) -> Iterator[Row]:
         self._advanced[number] = watermark_ms
         scope = number // self._buckets
-        described = self._scopes.get(scope)
-        if described is None:  # its last query is gone
+        hosted = self._scopes.get(scope)
+        if hosted is None:  # its last query is gone
             self._log.clear()
             return
         # The watermark is the latest event of the micro-batches before, less the delay.
         latest_us = (watermark_ms + 1) * 1000 + self._delay_us
-        bucket = self._opened(described, scope, latest_us)
+        bucket = self._opened(hosted, scope, latest_us)
         operator, late = bucket.host.operator, bucket.host.operator.late
         if events is not None:
             bucket.host.process(events)
@@ -125,25 +132,24 @@ class BucketProcessor(StatefulProcessor):
             state_bytes=operator.nbytes,
         )
 
-    def _opened(self, described: bytes, scope: int, latest_us: int) -> _Bucket:
+    def _opened(self, hosted: HostedScope, scope: int, latest_us: int) -> _Bucket:
         blobs = [bytes(row[0]) for row in self._log.get()]
         chunks = load_chunks(blobs)
-        hosted = _loaded(described)
         written_by = int(chunks.pop(_VERSION, str(self._version).encode()))
         size = len(blobs), sum(map(len, blobs))
         if not blobs:
             return _Bucket(hosted.open(), chunks, *size)
         if written_by == self._version:
-            return _Bucket(hosted.reopen(chunks), chunks, *size)
-        before = _loaded(self._versions.of(written_by)[scope])
-        host = hosted.taking_over(before.reopen(chunks), latest_us)
+            return _Bucket(hosted.reopen(chunks, self._trust), chunks, *size)
+        before = self._versions.of(written_by)[scope]
+        host = hosted.taking_over(before.reopen(chunks, self._trust), latest_us)
         known = {(emit.query, emit.label) for emit in before.emits}
         added = [(e.query, e.label) for e in hosted.emits if (e.query, e.label) not in known]
         limits = [[*who, host.operator.complete_from_us.get(who)] for who in added]
         return _Bucket(host, chunks, *size, json.dumps(limits))
 
     def _save(self, bucket: _Bucket) -> None:
-        changes = bucket.host.operator.changes()
+        changes = bucket.host.operator.changes(self._trust)
         if not changes.written and not changes.removed:
             return
         changes.apply(bucket.chunks)
@@ -157,12 +163,6 @@ class BucketProcessor(StatefulProcessor):
 
 def _together(a: pa.Table | None, b: pa.Table) -> pa.Table:
     return b if a is None else pa.concat_tables([a, b])
-
-
-@lru_cache(maxsize=64)
-def _loaded(described: bytes) -> HostedScope:
-    # Workers stay alive between micro-batches, and a description takes longer to read than a batch.
-    return HostedScope.load(described)
 
 
 def _batch_id() -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.columnar.strategy import result_of
 from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.session import spark_schema
@@ -68,6 +69,8 @@ class ColumnarStreamStrategy:
         parcels = tuple(Parcel.of(scope) for scope in stream.scopes)
         post = posted(stream, source, parcels, buckets_of(source.sparkSession))
         hosted = hosted_of(stream, post)
+        for one in hosted.values():
+            one.check_kept(NO_PICKLES)
         versions = Versions(None, only={at: one.dump() for at, one in hosted.items()})
         rows = transformed(post, versions, stream.watermark_us)
         return CompiledStream(rows, results_of(stream, hosted, post.time_type))
@@ -97,12 +100,17 @@ def hosted_of(stream: Stream, post: Post) -> dict[int, HostedScope]:
 
 
 def transformed(
-    post: Post, versions: Versions, delay_us: int | None, mode: str = APPEND
+    post: Post,
+    versions: Versions,
+    delay_us: int | None,
+    mode: str = APPEND,
+    trust: Trust = NO_PICKLES,
 ) -> DataFrame:
     """Run the events of all parcels through the operators; rows come as blobs of Arrow."""
     prepare_executors(post.frame.sparkSession)
     packed = post.frame.mapInArrow(Packer(len(post.parcels), post.buckets), PACKED_SCHEMA)
-    processor = BucketProcessor(versions, post.buckets, delay_us_of(post.source, delay_us), mode)
+    delay_us = delay_us_of(post.source, delay_us)
+    processor = BucketProcessor(versions, post.buckets, delay_us, mode, trust)
     moved = packed.groupBy(BUCKET).transformWithState(
         processor, OUTPUT_SCHEMA, outputMode=mode, timeMode="EventTime"
     )
