@@ -22,8 +22,6 @@ WITH_SPARK = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && \
   export SPARK_LOCAL_IP="$${SPARK_LOCAL_IP:-127.0.0.1}" &&
 
 PYTEST = $(BIN)/python -m pytest
-# Two workers: one for all that starts Spark (tests/conftest.py), one for the rest.
-WORKERS = -n 2 --dist loadgroup
 WITH_COVERAGE = $(if $(COVERAGE),--cov=weft --cov-report=term-missing:skip-covered)
 KERNEL_TESTS := tests/unit/kernels
 
@@ -37,11 +35,11 @@ demo: setup  ## run many window queries on Spark as one shared plan, and show th
 	@$(WITH_SPARK) $(BIN)/weft demo $(ARGS)
 
 test: lint  ## lint, then all tests, then the kernel tests again as plain Python
-	@$(WITH_SPARK) $(PYTEST) $(WORKERS) $(WITH_COVERAGE) $(ARGS)
+	@$(WITH_SPARK) $(if $(COVERAGE),$(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" scripts/test.sh) $(ARGS)
 	@if [ -d $(KERNEL_TESTS) ]; then \
 	  echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"; \
 	  NUMBA_DISABLE_JIT=1 NUMBA_CACHE_DIR=.pytest_cache/no-jit/numba \
-	    $(PYTEST) $(WORKERS) -o cache_dir=.pytest_cache/no-jit $(KERNEL_TESTS); \
+	    $(PYTEST) -o cache_dir=.pytest_cache/no-jit $(KERNEL_TESTS); \
 	fi
 
 lint: setup  ## check style, format and types

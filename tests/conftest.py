@@ -1,4 +1,4 @@
-"""What all tests share: golden files, and one worker for all that starts Spark."""
+"""What all tests share: golden files, and one process for all that starts Spark."""
 
 from __future__ import annotations
 
@@ -25,17 +25,9 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 NO_JAVA = "/no Java: tests that start Spark are marked `spark`"
 
 
-@pytest.hookimpl(tryfirst=True)  # workers read the groups in this same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all that starts Spark in one worker: one session, and never two at a time."""
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let no other test start Spark: it would run beside the session of the worker for it."""
+    """Let no other test start Spark: it would run beside the session of the process for it."""
     if item.get_closest_marker("spark"):
         return (yield)
     with mock.patch.dict(os.environ, JAVA_HOME=NO_JAVA):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,7 +122,8 @@ def spoiled(random: np.random.Generator, plan: str) -> str:
             if random.random() < 0.4:
                 del inside[last]
             else:
-                inside[last] = VALUES[int(random.integers(len(VALUES)))]
+                # A copy: a later change must not reach into the value itself.
+                inside[last] = copy.deepcopy(VALUES[int(random.integers(len(VALUES)))])
         except (LookupError, TypeError):
             continue  # an earlier change has taken the place away
     return json.dumps(told)

@@ -224,9 +224,10 @@ def test_what_a_plan_names_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None
     ran: list[tuple[str, str]] = []
     run = choice._run
 
-    def recorded(technique: Any, ranges: Any, columns: Any, *rest: Any) -> Any:
-        ran.append((technique, rest[-1].name))
-        return run(technique, ranges, columns, *rest)
+    def recorded(*given: Any) -> Any:
+        *_, operation, technique = given
+        ran.append((technique, operation.name))
+        return run(*given)
 
     monkeypatch.setattr(choice, "_run", recorded)
     draw = np.random.default_rng(1)

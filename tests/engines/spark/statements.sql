@@ -161,7 +161,7 @@ JOIN (SELECT user_id, session_window, COUNT(*) AS n FROM clicks GROUP BY user_id
 -- name: session with a gap that depends on the event [0 of 1]
 SELECT user_id, session_window.start, COUNT(*) FROM clicks GROUP BY user_id, session_window(event_time, CASE WHEN page = '/' THEN '5 minutes' ELSE '20 minutes' END)
 
--- name: windows over windows [1 of 2]
+-- name: windows over windows [2 of 2]
 SELECT device, window(w, '1 hour', '30 minutes').start AS ws, MAX(n) AS top, SUM(n) AS n
 FROM (SELECT device, window AS w, COUNT(*) AS n FROM readings GROUP BY device, window(ts, '10 minutes', '5 minutes'))
 GROUP BY device, window(w, '1 hour', '30 minutes')
