@@ -54,7 +54,7 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
         # Building a plan per technique would take longer than all searches together.
         plans = [(weave(windows, rate, _counted(t), mode, kind), t) for t in techniques]
         best, technique = min(plans, key=lambda found: found[0].cost)
-        return _proposal(scope, windows, best.trees, technique, kind)
+        return _proposal(scope, windows, best.trees, technique, kind, context)
 
     def cost(proposal: Proposal) -> float:
         return sum(context.model.node_costs(topological(proposal.emits)))
@@ -62,13 +62,13 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
     # Weaving pays by sharing edges, which every technique gains from alike: the technique that
     # is cheapest on one tree for all is the one worth a search.
     everything = (tuple(range(len(windows))),)
-    found = [_proposal(scope, windows, everything, t, kind) for t in techniques]
+    found = [_proposal(scope, windows, everything, t, kind, context) for t in techniques]
     costs = [cost(proposal) for proposal in found]
     first = costs.index(min(costs))
     if kind == "weave" and costs[first] <= 2 * context.model.from_events(_ENDLESS, width):
         return found[first]  # a second tree would read all events once more, and cost that alone
     trees = weave(windows, rate, _counted(techniques[first]), mode, kind).trees
-    woven = _proposal(scope, windows, trees, techniques[first], kind)
+    woven = _proposal(scope, windows, trees, techniques[first], kind, context)
     return woven if cost(woven) < costs[first] else found[first]
 
 
@@ -91,6 +91,7 @@ def _proposal(
     trees: Sequence[Sequence[int]],
     technique: str,
     kind: WeaveKind,
+    context: Context,
 ) -> Proposal:
     source: Scan | Slice = scope.scan
     if kind == "triweave":
@@ -101,10 +102,12 @@ def _proposal(
         members = tuple(windows[i] for i in tree)
         rolls.update(_tree(scope, source, members, technique))
     noun = "tree" if len(trees) == 1 else "trees"
+    # What runs is named where it runs; only published figures are those of the technique searched.
+    by = f", by {technique}" if context.counts_as_papers_do else ""
     return Proposal(
         scope.emits(rolls),
         reasons=unshared_reasons(scope),
-        notes=(f"{kind}: {len(trees)} {noun} for {len(windows)} of the windows, by {technique}",),
+        notes=(f"{kind}: {len(trees)} {noun} for {len(windows)} of the windows{by}",),
     )
 
 
