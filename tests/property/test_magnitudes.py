@@ -131,3 +131,13 @@ def test_the_command_ends_with_status_one_and_a_script(
 def test_what_cannot_be_compared_is_refused(engines: str) -> None:
     refused = CliRunner().invoke(app, ["soak", "--engines", engines])
     assert refused.exit_code == 2
+
+
+def test_windows_that_go_by_order_meet_one_event_an_instant_on_spark() -> None:
+    whole, single = (soak.case_for(engines, 5) for engines in (("local",), ("local", "spark")))
+    instants = whole.events["ts"].to_pylist()
+    assert len(set(instants)) < len(instants)
+    kept = single.events["ts"].to_pylist()
+    assert len(kept) == len(set(kept))
+    assert set(kept) == set(instants)
+    assert soak.difference(single, ("reference", "local")) is None
