@@ -146,5 +146,6 @@ def _refusal(text: str, error: Exception) -> QueryError:
     lines = [line for line in str(error).splitlines() if line.strip()]
     return SparkRefusal(
         f"Spark does not take this statement: {lines[0] if lines else type(error).__name__}",
-        hint="any statement that runs with spark.sql runs here; tables are given by name",
+        hint="a query that spark.sql takes runs here, over tables given by name; a statement that "
+        "writes reads tables and views of the catalog",
     )

@@ -134,6 +134,18 @@ def test_what_spark_refuses_is_refused_with_its_reason(tables: dict[str, DataFra
         weft.sql("SELECT MAX(tmep) FROM readings GROUP BY site", **tables)
     with pytest.raises(weft.QueryError, match="unknown planner"):
         weft.sql("SELECT 1", planner="magic", **tables)
+    with pytest.raises(weft.QueryError, match="writes reads tables and views of the catalog"):
+        weft.sql("CREATE TEMP VIEW copied AS SELECT * FROM readings", **tables)
+
+
+def test_a_statement_that_writes_goes_to_spark_as_it_is(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    made = "CREATE OR REPLACE TEMP VIEW made_by_weft AS SELECT site, COUNT(*) AS n FROM {} "
+    with views(spark, {"readings": tables["readings"]}):
+        weft.sql(made.format("readings") + "GROUP BY site, window(ts, '1 hour')")
+        assert spark.table("made_by_weft").count() > 0
+        spark.catalog.dropTempView("made_by_weft")
 
 
 def test_the_spellings_of_weft_keep_their_columns(tables: dict[str, DataFrame]) -> None:

@@ -1,7 +1,8 @@
 """The `native` strategy: Catalyst expressions only, no Python on the way of an event.
 
 Events are hash-aggregated once per key and slice; slices are fanned out to their windows by a
-constant table and aggregated again. Techniques of the plan all become this fold.
+constant table and aggregated again. That is the technique `fan_out`; a plan that names another is
+refused.
 """
 
 from __future__ import annotations
