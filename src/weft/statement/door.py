@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from weft.engines.spark.shared_rows import SharedResults
     from weft.plan import Plan
-    from weft.statement.shared import Note, Statements
+    from weft.statement.notes import Note
+    from weft.statement.shared import Statements
+    from weft.statement.spark import SparkHost
 
 # Windows that Spark has no function for: who writes them speaks to weft.
 _OWN_WORDS = ("TIMESTAMP BY", "WINDOWS (", "WINDOW ( )", "[ RANGE", "[ ROWS", "[ UNTIL")
@@ -86,9 +88,10 @@ def _run(
 
     from weft.statement.spellings import in_sparks_words
 
-    statements = _statements_over(text, frames, planner)
+    host = _spark_over(text, frames, planner)
     try:
-        return statements, statements.run()
+        results, statements = host.run(planner)
+        return statements, results
     except PySparkException as error:
         refusal = _refusal(text, error)
         translated = in_sparks_words(text)
@@ -97,13 +100,12 @@ def _run(
     return _run(translated, frames, planner)
 
 
-def _statements_over(text: str, frames: Mapping[str, DataFrame], planner: str) -> Statements:
+def _spark_over(text: str, frames: Mapping[str, DataFrame], planner: str) -> SparkHost:
     """Read the statements of a text, to be run over DataFrames by name."""
     from weft.engines.spark.session import current_session
     from weft.planners.portfolio import PLANNERS
-    from weft.statement.shared import Statements
+    from weft.statement.spark import SparkHost, Tables
     from weft.statement.syntax import statements_of
-    from weft.statement.tables import Tables
 
     if planner != "auto" and planner not in PLANNERS:
         raise QueryError(
@@ -111,7 +113,7 @@ def _statements_over(text: str, frames: Mapping[str, DataFrame], planner: str) -
         )
     found = statements_of(text)
     session = next((f.sparkSession for f in frames.values()), None) or current_session()
-    return Statements(Tables(session, frames), found or {"q1": text}, planner)
+    return SparkHost(Tables(session, frames), found or {"q1": text})
 
 
 def _as_workload(text: str, tables: Mapping[str, Any], engine: str | None, planner: str) -> Any:

@@ -11,7 +11,7 @@ from weft.running import engine_for, family_of, plan_for, tables_for
 
 if TYPE_CHECKING:
     from weft.plan import Plan
-    from weft.statement.shared import Note
+    from weft.statement.notes import Note
 
 
 @dataclass(frozen=True)

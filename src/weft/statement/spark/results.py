@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from weft.statement.relations import Obstacle
-from weft.statement.schema import nullable
 from weft.statement.sharing import PRESENT, WINDOW_COLUMNS
+from weft.statement.spark.schema import nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,0 +1,175 @@
+"""Statements in the hands of Spark, their window aggregates shared where that pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import types as T
+from sqlglot import exp
+
+from weft.engines.spark.engine import SparkEngine
+from weft.engines.spark.shared_rows import SharedResults, in_memory, in_one_statement
+from weft.errors import WeftError
+from weft.plan.body import NATIVE
+from weft.query import Workload
+from weft.running import plan_for
+from weft.statement.host import Shared, Unshareable
+from weft.statement.relations import Obstacle
+from weft.statement.shared import Statements
+from weft.statement.sharing import EVENTS, TIME, Group, worthwhile
+from weft.statement.spark.results import TIMES, obstacle_of, table_of
+from weft.statement.spark.schema import same_types, with_nullability
+from weft.statement.spark.tables import place_of
+from weft.statement.syntax import query_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from weft.statement.sharing import Member
+    from weft.statement.spark.tables import Tables
+
+
+@dataclass
+class SparkHost:
+    """Spark, which takes any statement, and blocks that gain from it as tables of results.
+
+    Blocks of one query share inside what Spark runs for it; those of several queries, which are
+    run one after another, share rows that are kept in memory.
+    """
+
+    tables: Tables
+    texts: Mapping[str, str]  # by name
+    _results: dict[str, DataFrame] = field(default_factory=dict)
+    _kept: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def zone(self) -> str:
+        """The zone of the session."""
+        return self.tables.session.conf.get("spark.sql.session.timeZone") or ""
+
+    def run(self, planner: str = "auto") -> tuple[SharedResults, Statements]:
+        """Return what Spark returns, from shared plans where blocks share."""
+        stock = {name: self.tables.run(text) for name, text in self.texts.items()}
+        schemas = {name: frame.schema for name, frame in stock.items()}  # refuses what Spark does
+        # Where case tells columns apart, texts would have to be compared in another way.
+        told_apart = self.tables.session.conf.get("spark.sql.caseSensitive") == "true"
+        texts = {} if told_apart else self.texts
+        trees = {name: tree for name, text in texts.items() if (tree := _shareable(text))}
+        statements = Statements(self, planner)
+        made = statements.with_results(trees)
+        changed = {
+            name: self._rewritten(statements, tree, stock[name], schemas[name])
+            for name, tree in made.items()
+            if any(table.name in self._results for table in tree.find_all(exp.Table))
+        }
+        return SharedResults({**stock, **changed}, self._kept), statements
+
+    def _rewritten(
+        self, statements: Statements, tree: exp.Expr, stock: DataFrame, schema: T.StructType
+    ) -> DataFrame:
+        """Return the statement over tables of results; as Spark has it if the two differ."""
+        try:
+            frame = self.tables.run(tree, self._results)
+            if same_types(frame, schema):
+                return with_nullability(frame, schema)
+            reason = "its columns would be of other types"
+        except PySparkException as error:
+            reason = _in_parts(error)
+        statements.leave_all(reason)
+        return stock
+
+    def columns(self, query: exp.Select) -> list[str]:
+        """Ask Spark for the columns of a query."""
+        try:
+            return self.tables.run(query, self._results).columns
+        except PySparkException as error:
+            raise Obstacle(_in_parts(error)) from error
+
+    def gaining(self, members: Sequence[Member]) -> list[Member]:
+        """Return the blocks that Spark computes at a greater price than weft."""
+        return worthwhile(members)
+
+    def share(self, group: Group, planner: str) -> Shared:
+        """Compile a group, and have tables of its results; nothing is computed yet."""
+        members = group.members
+        try:
+            answers = self.tables.run(group.answers(), self._results).schema
+            events = self._events(group)
+        except PySparkException as error:
+            # One of them may be the reason: each is asked by itself.
+            unable = [m for m in members if len(members) == 1 or not self._is_able(m)]
+            raise Unshareable(
+                {member.number: _in_parts(error) for member in unable or members}
+            ) from error
+        except Obstacle as obstacle:
+            raise Unshareable({member.number: str(obstacle) for member in members}) from obstacle
+        found = {member.number: obstacle_of(group, member, events) for member in members}
+        problems = {number: problem for number, problem in found.items() if problem}
+        if problems:
+            raise Unshareable(problems)
+        return self._place(group, events, answers, planner)
+
+    def _is_able(self, member: Member) -> bool:
+        try:
+            self.tables.run(Group([member]).answers(), self._results)
+        except PySparkException:
+            return False
+        return True
+
+    def _events(self, group: Group) -> DataFrame:
+        """Return the events of a group, with a time that is a timestamp."""
+        events = self.tables.run(group.events(), self._results)
+        kind = events.schema[TIME].dataType
+        if isinstance(kind, TIMES):
+            return events
+        if isinstance(kind, T.StructType):
+            time: exp.Expr = exp.Anonymous(this="window_time", expressions=[group.time])
+        elif isinstance(kind, T.StringType | T.DateType):
+            time = exp.Anonymous(this="timestamp", expressions=[group.time])
+        else:
+            raise Obstacle(f"its event time is of type {kind.simpleString()}")
+        return self.tables.run(group.events(time), self._results)
+
+    def _place(
+        self, group: Group, events: DataFrame, answers: T.StructType, planner: str
+    ) -> Shared:
+        """Plan and compile a group; its results wait under the names of their places."""
+        keep = in_one_statement if len(self.texts) == 1 else in_memory
+        # In Catalyst alone: types, order and NULL are Spark's, and no executor needs weft.
+        engine = SparkEngine(NATIVE, keep)
+        sources = {EVENTS: events}
+        try:
+            workload = Workload(group.query(member) for member in group.members)
+            plan = plan_for(workload, sources, engine, planner, None, strategy=NATIVE)
+            results = engine.run(plan, sources)
+        except WeftError as error:
+            raise Unshareable({m.number: error.message for m in group.members}) from error
+        places: dict[int, str] = {}
+        tables: dict[str, DataFrame] = {}
+        for member in group.members:
+            place = places[member.number] = place_of(len(self._results) + len(tables))
+            try:
+                tables[place] = table_of(group, member, results[member.query], answers)
+            except Obstacle as obstacle:
+                raise Unshareable({member.number: str(obstacle)}) from obstacle
+        self._kept += results.taken()
+        self._results |= tables
+        return Shared(plan, places)
+
+
+def _shareable(text: str) -> exp.Query | None:
+    """Read a query whose blocks may be shared."""
+    tree = query_of(text)
+    if tree is None or any(w.args.get("recursive") for w in tree.find_all(exp.With)):
+        return None
+    return tree
+
+
+def _in_parts(error: Exception) -> str:
+    lines = (line.strip() for line in str(error).splitlines())
+    first = next(filter(None, lines), type(error).__name__)
+    return f"Spark does not take it in parts: {first}"
