@@ -8,24 +8,32 @@ import numpy as np
 
 from weft.errors import UnsupportedError
 from weft.kernels.incremental import slide
-from weft.kernels.incremental.verbs import interpreted
 from weft.kernels.operations import counting
 from weft.kernels.registry import technique
+from weft.kernels.techniques.slides import power_of_two
 from weft.techniques import ONE_RANGE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft.kernels.columns import Columns
+    from weft.kernels.incremental.notes import Shelf
     from weft.kernels.operations import Operation
 
     Int64s = npt.NDArray[np.int64]
 
 
 def ranges_by(
-    name: str, values: Columns, starts: Int64s, ends: Int64s, operation: Operation
+    name: str,
+    values: Columns,
+    starts: Int64s,
+    ends: Int64s,
+    operation: Operation,
+    shelf: Shelf | None = None,
 ) -> tuple[Columns, int]:
     """Answer `[start, end)` for each pair of bounds; return also how many combines it took.
+
+    Objects are given as their places on a shelf, and so are the answers.
 
     >>> from weft.kernels.operations import COUNT
     >>> answers, combines = ranges_by(
@@ -34,7 +42,7 @@ def ranges_by(
     >>> answers.tolist(), combines
     ([3, 5, 7], 3)
     """
-    counted, calls = counting(operation)
+    counted, calls = counting(operation) if shelf is None else (operation, shelf.calls)
     kernel = technique(name, counted)
     order = np.lexsort((starts, ends))
     firsts, stops = starts[order], np.maximum(ends, starts)[order]
@@ -49,9 +57,12 @@ def ranges_by(
     nothing, rows = np.zeros(1, np.int64), np.zeros(order.size, np.int64)
     progress = np.full((1, 2), int(evicted[0]) if order.size else 0, np.int64)
     out = operation.columns(order.size)
-    run = interpreted(slide.__name__)["answer"] if operation.dtypes == ("object",) else slide.answer
-    asked = (rows, firsts, stops, np.ascontiguousarray(evicted), progress, out)
-    run(kernel.algebra, state, nothing, nothing, values, *asked)
+    evicted = np.ascontiguousarray(evicted)
+    asked = (state, nothing, nothing, values, rows, firsts, stops, evicted, progress, out)
+    if shelf is None:
+        slide.answer(kernel.algebra, *asked, 0)
+    else:
+        shelf.run(slide.answer, rows.size, power_of_two(most), *asked)
     back = np.empty_like(order)
     back[order] = np.arange(order.size)
     answers = tuple(c[back] for c in out) if isinstance(out, tuple) else out[back]

@@ -2,7 +2,8 @@
 
 The slices of a key are numbered from the oldest one it holds; those that come now follow. `find`
 looks at times alone, once for all partials; `answer` then feeds a technique, partial by partial:
-out with what is too old, in with what is new, and an answer where an instance ends.
+out with what is too old, in with what is new, and an answer where an instance ends. Functions that
+combine begin with an item and return the one to go on with, before which notes ran out of room.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.kernels.columns import Columns, load, store
 from weft.kernels.compiled import kernel, unlocked
+from weft.kernels.incremental.notes import room
 from weft.kernels.incremental.verbs import (
     State,
     evict,
@@ -160,15 +162,19 @@ def answer(
     evicted: Int64s,
     progress: Int64s,
     out: Columns,
-) -> None:
+    begin: int,
+) -> int:
     """Slide the window of each key from instance to instance, and combine what each spans."""
-    for i in range(rows.size):
+    for i in range(begin, rows.size):
         row = rows[i]
-        _move(op, state, row, values, firsts_new[row] - held[row], stops[i], evicted[i], progress)
+        origin = firsts_new[row] - held[row]
+        if not _moved(op, state, row, values, origin, stops[i], evicted[i], progress):
+            return i
         if stops[i] - firsts[i] == progress[row, INSERTED] - progress[row, EVICTED]:
             store(out, i, query(op, state, row))
         else:
             store(out, i, query_last(op, state, row, stops[i] - firsts[i]))
+    return int(rows.size)
 
 
 @kernel
@@ -181,15 +187,19 @@ def settle(
     values: Columns,
     kept: Int64s,
     progress: Int64s,
-) -> None:
+    begin: int,
+) -> int:
     """Take in what is left of the new slices, and let go of what no open instance needs."""
-    for row in range(held.size):
+    for row in range(begin, held.size):
         total = held[row] + stops_new[row] - firsts_new[row]
-        _move(op, state, row, values, firsts_new[row] - held[row], total, kept[row], progress)
+        origin = firsts_new[row] - held[row]
+        if not _moved(op, state, row, values, origin, total, kept[row], progress):
+            return row
+    return int(held.size)
 
 
 @kernel
-def _move(
+def _moved(
     op: Any,
     state: State,
     row: int,
@@ -198,9 +208,12 @@ def _move(
     stop: int,
     evicted: int,
     progress: Int64s,
-) -> None:
+) -> bool:
+    """Go on with a key until it holds what is asked for; False when notes have no room before."""
     # Out before in, as the published counts have it, and so that rings need the least room.
     while progress[row, EVICTED] < min(evicted, progress[row, INSERTED]):
+        if not room(op):
+            return False
         if progress[row, INSERTED] < stop:
             replace(op, state, row, load(values, origin + progress[row, INSERTED]))
             progress[row, INSERTED] += 1
@@ -212,8 +225,11 @@ def _move(
         progress[row, INSERTED] = skipped  # too old before anything asks for them
         progress[row, EVICTED] = skipped
     while progress[row, INSERTED] < stop:
+        if not room(op):
+            return False
         insert(op, state, row, load(values, origin + progress[row, INSERTED]))
         progress[row, INSERTED] += 1
+    return room(op)
 
 
 @unlocked
@@ -231,8 +247,11 @@ def keep_times(
 
 
 @kernel
-def clear(op: Any, state: State, rows: Int64s) -> None:
+def clear(op: Any, state: State, rows: Int64s, begin: int) -> int:
     """Empty the windows of keys."""
-    for row in rows:
-        while size(state, row) > 0:
-            evict(op, state, row)
+    for i in range(begin, rows.size):
+        while size(state, rows[i]) > 0:
+            if not room(op):
+                return i
+            evict(op, state, rows[i])
+    return int(rows.size)

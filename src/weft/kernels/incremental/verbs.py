@@ -1,14 +1,12 @@
 """What every technique can do, told apart by the type of its state.
 
 A kernel that calls these verbs works with any technique: numba looks at the class of the state,
-finds the module that made it, and compiles that module's own code in. Called from Python they run
-as Python does, which is how partials that are Python objects are combined.
+finds the module that made it, and compiles that module's own code in.
 """
 
 from __future__ import annotations
 
 import sys
-from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from numba.extending import overload
@@ -19,41 +17,8 @@ if TYPE_CHECKING:
 State = Any  # the named tuple of arrays of one technique
 
 
-class _Twin:
-    """A module whose compiled functions are the Python they are made of."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.__dict__ = names
-
-
-_TWINS: dict[int, dict[str, Any]] = {}  # by the globals of compiled functions
-
-
-def interpreted(module: str) -> dict[str, Any]:
-    """Return the names of a module with its compiled functions as the Python they are made of.
-
-    >>> interpreted("weft.kernels.techniques.naive")["evict"].__name__
-    'evict'
-    """
-    return _twin(vars(sys.modules[module]))
-
-
-def _twin(names: dict[str, Any]) -> dict[str, Any]:
-    found = _TWINS.get(id(names))
-    if found is None:
-        found = _TWINS[id(names)] = dict(names)
-        for name, value in names.items():
-            source = getattr(value, "py_func", None)
-            if source is not None:
-                known = _twin(source.__globals__)
-                found[name] = FunctionType(source.__code__, known, name, source.__defaults__)
-            elif name == "technique" and isinstance(value, ModuleType):
-                found[name] = _Twin(_twin(vars(value)))  # of functions that techniques share
-    return found
-
-
 def _called(state: State, verb: str) -> Any:
-    return interpreted(type(state).__module__)[verb]
+    return getattr(sys.modules[type(state).__module__], verb, None)
 
 
 def _compiled(state: Any, verb: str) -> Any:
@@ -77,12 +42,12 @@ def evict(op: Any, state: State, key: int) -> None:
 
 def replace(op: Any, state: State, key: int, value: Partial) -> None:
     """Remove the oldest partial and add the newest, at once where a technique can."""
-    names = interpreted(type(state).__module__)
-    if "replace" in names:
-        names["replace"](op, state, key, value)
+    at_once = _called(state, "replace")
+    if at_once is not None:
+        at_once(op, state, key, value)
     else:
-        names["evict"](op, state, key)
-        names["insert"](op, state, key, value)
+        evict(op, state, key)
+        insert(op, state, key, value)
 
 
 def query(op: Any, state: State, key: int) -> Partial:
@@ -92,10 +57,8 @@ def query(op: Any, state: State, key: int) -> Partial:
 
 def query_last(op: Any, state: State, key: int, count: int) -> Partial:
     """Combine the newest `count` partials; a technique of one range has no others to tell."""
-    names = interpreted(type(state).__module__)
-    if "query_last" in names:
-        return names["query_last"](op, state, key, count)
-    return names["query"](op, state, key)
+    found = _called(state, "query_last")
+    return query(op, state, key) if found is None else found(op, state, key, count)
 
 
 @overload(size, strict=False)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from weft.kernels.columns import Columns, length, load, store
 from weft.kernels.compiled import unlocked
-from weft.kernels.incremental.verbs import interpreted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +40,8 @@ def slide_within(
     """
     out = operation.columns(starts.size)
     if length(suffixes):
-        run = interpreted(__name__)["_slide"] if operation.dtypes == ("object",) else _slide
+        python = getattr(_slide, "py_func", _slide)
+        run = python if operation.dtypes == ("object",) else _slide
         run(operation.algebra, columns, starts, ends, suffixes, out)
     return out
 

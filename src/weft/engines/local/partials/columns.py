@@ -16,6 +16,7 @@ import numpy.typing as npt
 from weft.aggregates import Laws, Monoid
 from weft.engines.local.values.coding import Coding, united
 from weft.errors import UnsupportedError
+from weft.kernels.incremental.notes import Shelf
 from weft.kernels.incremental.ranges import ranges_by
 from weft.kernels.operations import COUNT, Operation
 from weft.kernels.partials import Partials
@@ -214,7 +215,7 @@ class InTimeOrder(Monoid):
 
 
 class ObjectAlgebra(NamedTuple):
-    """A user's own functions, as kernels call them when they run as Python."""
+    """A user's own functions, as the kernels call them that run as Python."""
 
     identity: Any
     monoid: Monoid
@@ -223,29 +224,10 @@ class ObjectAlgebra(NamedTuple):
         """Join two partials."""
         return self.monoid.combine(a, b)
 
-    def inverse(self, a: Any, b: Any) -> Any:
-        """Take the older partial out."""
-        return self.monoid.invert(a, b)
 
-    def extend(self, a: Any, b: Any) -> Any:
-        """Join a partial to all before it."""
-        return self.monoid.combine(a, b)
-
-    def between(self, a: Any, b: Any) -> Any:
-        """Take out what came before."""
-        return self.monoid.invert(a, b)
-
-    def same(self, a: Any, b: Any) -> bool:
-        """Tell whether two partials are one: only the identity is asked for."""
-        return a is b
-
-
-def object_operation(monoid: Monoid) -> Operation:
-    """Return the operation of a custom aggregate; it runs as Python."""
-    algebra = ObjectAlgebra(monoid.identity, monoid)
-    if monoid.laws.invertible:
-        return Operation("custom", ("object",), algebra, monoid.laws, algebra, ("object",))
-    return Operation("custom", ("object",), algebra, monoid.laws)
+def shelf_of(monoid: Monoid) -> Shelf:
+    """Return an empty shelf for the partials of a custom aggregate."""
+    return Shelf(monoid.combine, monoid.invert, monoid.identity, monoid.laws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,11 +262,14 @@ class ObjectPartials:
         self, starts: Int64s, ends: Int64s, technique: str | None = None
     ) -> ObjectPartials:
         """Fold each range, oldest first."""
-        operation = object_operation(self.monoid)
         if technique in INCREMENTAL:
-            answers, _ = ranges_by(technique, self.objects, starts, ends, operation)
-            return ObjectPartials(self.monoid, answers)
+            shelf = shelf_of(self.monoid)
+            places = shelf.places(self.objects)
+            found, _ = ranges_by(technique, places, starts, ends, shelf.operation, shelf)
+            return ObjectPartials(self.monoid, shelf.at(found))
         if technique == "sliding_ranges":
+            algebra = ObjectAlgebra(self.monoid.identity, self.monoid)
+            operation = Operation("custom", ("object",), algebra, self.monoid.laws)
             scratch = operation.columns(int(np.max(ends - starts, initial=0)))
             answers = slide_within(self.objects, starts, ends, scratch, operation)
             return ObjectPartials(self.monoid, answers)

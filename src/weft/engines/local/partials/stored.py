@@ -18,7 +18,7 @@ from weft.engines.local.partials.columns import (
     KernelPartials,
     LimbSums,
     ObjectPartials,
-    object_operation,
+    shelf_of,
 )
 from weft.engines.local.values.coding import Coding, Direct, Listed, united
 from weft.errors import InternalError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Monoid
     from weft.kernels.columns import Columns
+    from weft.kernels.incremental.notes import Shelf
     from weft.kernels.partials import KernelKind
 
 # A limb below it cannot overflow in a window of less than 2**22 slices.
@@ -51,7 +52,7 @@ def form_of(rows: Held, technique: str) -> Form:
             return LimbForm(2 if wide else len(rows.limbs), rows.scale)
         case ObjectPartials():
             monoid = rows.monoid.inner if isinstance(rows.monoid, InTimeOrder) else rows.monoid
-            return ObjectForm(monoid)
+            return ObjectForm(monoid, shelf_of(monoid))
         case Bags():
             raise InternalError(f"bags of values have no room in the store of {technique}")
         case _:
@@ -145,23 +146,20 @@ class LimbForm:
 
 @dataclass(frozen=True, slots=True)
 class ObjectForm:
-    """Python objects, combined by the functions of a custom aggregate."""
+    """Python objects on a shelf, combined by the functions of a custom aggregate."""
 
     monoid: Monoid
+    shelf: Shelf
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The user's own."""
-        return (object_operation(self.monoid),)
+        """The user's own, noted down."""
+        return (self.shelf.operation,)
 
     def columns(self, rows: Held) -> tuple[Columns, ...] | None:
-        """Return the objects; events that were kept for their order are folded, now all are in."""
+        """Put the objects on the shelf; events kept for their order are folded: all are in now."""
         assert isinstance(rows, ObjectPartials)
-        if not isinstance(rows.monoid, InTimeOrder):
-            return (rows.objects,)
-        objects = np.empty(len(rows), object)
-        objects[:] = rows.finished()
-        return (objects,)
+        return (self.shelf.places(rows.finished()),)
 
     def rows(self, answers: Sequence[Columns]) -> Held:
         """Make rows of answers."""

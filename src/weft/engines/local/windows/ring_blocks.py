@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.kernels.incremental import slide
-from weft.kernels.incremental.verbs import interpreted
 from weft.kernels.parallel import read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from weft.engines.local.windows.flow import Flow
     from weft.engines.local.windows.instances import Shapes
     from weft.kernels.columns import Columns
+    from weft.kernels.incremental.notes import Shelf
     from weft.kernels.partials import Int64s
     from weft.kernels.registry import Kernel
 
@@ -33,12 +33,18 @@ class Part:
 
     kernel: Kernel
     calls: Int64s
-    python: bool  # the partials are Python objects
+    shelf: Shelf | None = None  # of partials that are Python objects
 
-    def run(self, verb: str, state: Any, *arguments: Any) -> None:
-        """Call a function over the windows of many keys, compiled or as Python."""
-        called = interpreted(slide.__name__)[verb] if self.python else getattr(slide, verb)
-        called(self.kernel.algebra, state, *arguments)
+    def run(self, step: Callable[..., int], items: int, slots: int, *arguments: Any) -> None:
+        """Call a function over the windows of many keys, whose rings have so many slots."""
+        if self.shelf is None:
+            step(self.kernel.algebra, *arguments, 0)
+        else:
+            self.shelf.run(step, items, slots, *arguments)
+
+    def answers(self, columns: Columns) -> Columns:
+        """Return answers as partials: of objects only the places are known until now."""
+        return columns if self.shelf is None else self.shelf.at(columns)
 
 
 @dataclass(slots=True, eq=False)
@@ -150,11 +156,12 @@ class Batch:
             progress = np.stack([self.held, np.zeros_like(self.held)], axis=1)
             answers = part.kernel.operation.columns(self.rows.size)
             if self.rows.size:
+                before = (state, self.firsts_new, self.held, values)
                 asked = (self.rows, self.firsts, self.stops, self.evicted, progress, answers)
-                part.run("answer", state, self.firsts_new, self.held, values, *asked)
+                part.run(slide.answer, self.rows.size, self.block.capacity, *before, *asked)
             left = (self.firsts_new, self.stops_new, self.held, values, self.kept, progress)
-            part.run("settle", state, *left)
-            out.append(answers)
+            part.run(slide.settle, self.held.size, self.block.capacity, state, *left)
+            out.append(part.answers(answers))
         slide.keep_times(
             self.block.times, self.block.at, self.new_us, self.firsts_new, self.stops_new, self.kept
         )

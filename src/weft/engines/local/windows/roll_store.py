@@ -9,7 +9,7 @@ again from the slices, which are there anyway.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from weft.engines.local.partials.columns import Held, concat
 from weft.engines.local.partials.stored import Form, ObjectForm, form_of
 from weft.engines.local.windows.flow import runs_of_equals
 from weft.engines.local.windows.ring_blocks import FREE, Batch, Block, Part
+from weft.kernels.incremental import slide
 from weft.kernels.operations import counting
 from weft.kernels.registry import technique as bound
 from weft.kernels.techniques.slides import power_of_two
@@ -86,6 +87,9 @@ class RollStore:
         answers = [batch.run(self.parts, columns) for batch in batches]
         self.combines += int((self._calls() - before).max())
         self._give_back()
+        for part in self.parts:
+            if part.shelf is not None:
+                part.shelf.release()
         return Answers(
             np.concatenate([batch.windows for batch in batches] or [_no_codes()]),
             np.concatenate(keys or [_no_codes()]),
@@ -127,14 +131,22 @@ class RollStore:
             if past is not None:
                 rows = concat([past.partials[partial], rows])
             form = self.forms[partial] = form_of(rows, self.technique)
+            if isinstance(form, ObjectForm):
+                shelf = form.shelf
+                shelf.kept = self._states_of(len(self.parts))
+                kernel = bound(self.technique, shelf.operation)
+                self.parts.append(Part(kernel, shelf.calls, shelf))
+                continue
             for operation in form.operations:
                 counted, calls = counting(operation)
-                kernel = bound(self.technique, counted)
-                self.parts.append(Part(kernel, calls, isinstance(form, ObjectForm)))
+                self.parts.append(Part(bound(self.technique, counted), calls))
         if past is not None and len(past):
             starts, ends = runs_of_equals(past.keys)
             self._place(past.keys[starts].astype(np.int64), ends - starts)
             self._load(past)
+
+    def _states_of(self, part: int) -> Callable[[], list[Any]]:
+        return lambda: [block.states[part] for block in self.blocks]
 
     def _load(self, flow: Flow) -> None:
         """Take in slices of keys that have an empty ring; nothing is answered."""
@@ -225,7 +237,7 @@ class RollStore:
         """Empty the rings of keys that move elsewhere."""
         if rows.size:
             for part, state in zip(self.parts, block.states, strict=True):
-                part.run("clear", state, rows)
+                part.run(slide.clear, rows.size, block.capacity, state, rows)
             block.at[rows] = 0
             self._leave(block, rows)
 
