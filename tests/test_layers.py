@@ -27,6 +27,7 @@ LAYERS = [
     {"engines"},
     {"sessions", "plain_sql"},
     {"running"},
+    {"store"},
     {"features"},
     {"calibration", "starting", "statement"},
     {"testing"},

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from weft.sessions.local_session import LocalSession
     from weft.starting import start
     from weft.statement import explain, sql
+    from weft.store import Store, refresh
 
 __version__ = "0.1.0"
 
@@ -63,6 +64,8 @@ _LATER = {
     "rewrite": "weft.plain_sql.statements",
     "sql": "weft.statement",
     "start": "weft.starting",
+    "Store": "weft.store",
+    "refresh": "weft.store",
 }
 
 
@@ -77,8 +80,8 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "DataError", "Events", "FeatureSession", "InputError", "InternalError", "JoinInput",
     "JoinQuery", "LocalSession", "Plan", "Query", "QueryError", "Report", "Statistics",
-    "UnsupportedError", "UserWindow", "WeftError", "Workload", "agg", "aggregate", "as_of",
+    "Store", "UnsupportedError", "UserWindow", "WeftError", "Workload", "agg", "aggregate", "as_of",
     "calendar", "counting", "cumulating", "explain", "hopping", "measured", "optimize",
-    "parse", "punctuated", "rewrite", "rolling", "rows", "run", "session", "sql", "start",
-    "tumbling", "verify",
+    "parse", "punctuated", "refresh", "rewrite", "rolling", "rows", "run", "session", "sql",
+    "start", "tumbling", "verify",
 ]  # fmt: skip

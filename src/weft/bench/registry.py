@@ -18,7 +18,7 @@ _FAMILIES = (
     *("kernels.speed", "kernels.latency", "kernels.techniques"),
     *("planners.weave", "planners.factor", "planners.subsume"),
     *("local.speed", "local.memory", "local.subsume", "local.cutty"),
-    *("anchors.techniques", "anchors.local", "joins.entries"),
+    *("anchors.techniques", "anchors.local", "joins.entries", "store.nights"),
     *("spark.batch", "spark.plans", "spark.stream", "anchors.spark"),
 )
 

@@ -18,6 +18,7 @@ from weft.cli.commands import (
     run,
     soak,
     sql,
+    store,
     stream,
     verify,
 )
@@ -65,6 +66,7 @@ app.command("run", epilog=run.EXAMPLES)(run.command)
 app.command("sql", epilog=sql.EXAMPLES)(sql.command)
 app.command("stream", epilog=stream.EXAMPLES)(stream.command)
 app.add_typer(queries.app)
+app.add_typer(store.app)
 app.command("verify", epilog=verify.EXAMPLES)(verify.command)
 app.command("soak", epilog=soak.EXAMPLES)(soak.command)
 app.command("generate", epilog=generate.EXAMPLES)(generate.command)

@@ -62,7 +62,8 @@ def as_of(
 
     `by` names columns that both tables have, or maps columns of the points to expressions over the
     events. `events` may be a mapping of names to `weft.Events`, each with keys and windows of its
-    own. With `explain` the plan is returned, and nothing runs.
+    own. With `explain` the plan is returned, and nothing runs. `events` may be a `weft.Store` too,
+    where `round` is a width that its slices make up and no point lies inside such a slice.
 
     >>> import pyarrow as pa, weft
     >>> orders = pa.table({"user": ["a", "a", "b"], "ts": [10, 20, 20], "amount": [1.0, 2.0, 4.0]})
@@ -72,6 +73,9 @@ def as_of(
     {'user': ['a', 'b'], 'label_time': [20, 21], 'spend_15us': [1.0, 4.0]}
     """
     common = Events(None, time, by, windows, aggs, where, closed, round)
+    features = getattr(events, "features_at", None)  # of a weft.Store, which is no table
+    if features is not None:
+        return features(points, at, _asked(events.only_source, common, ""))
     if isinstance(events, Mapping):
         named = {name: _completed(name, given, common) for name, given in events.items()}
         if not named:

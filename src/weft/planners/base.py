@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from weft.window import PeriodicWindow, Window
 
 if TYPE_CHECKING:
     from weft.cost.model import CostModel
-    from weft.plan import Emit, Scope
+    from weft.plan import Emit, Plan, Scope
+    from weft.query import Workload
     from weft.statistics import Statistics
     from weft.techniques import Form
 
@@ -51,6 +52,14 @@ class NoProposal:
     """A planner has nothing to offer for a scope."""
 
     reason: str
+
+
+class StoredSlices(Protocol):
+    """Slices that are kept, and plan for themselves: what they are cut at is decided."""
+
+    def planned(self, workload: Workload, engine: str) -> Plan:
+        """Plan queries over the slices, or say what these lack."""
+        ...
 
 
 Planner = Callable[["Scope", Context], Proposal | NoProposal]

@@ -17,7 +17,7 @@ from weft.plan.body import COLUMNAR, NATIVE
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
 from weft.planners import factor, independent, slicing, subsume, weave
-from weft.planners.base import Context, NoProposal, Planner, Proposal
+from weft.planners.base import Context, NoProposal, Planner, Proposal, StoredSlices
 from weft.planners.joins import is_placement, join_candidates, plan_joins
 from weft.planners.naming import check_technique, named
 from weft.planners.shares import shares_of
@@ -79,6 +79,7 @@ def optimize(
     strategy: str | None = None,
     micro_batch: Duration | None = None,
     session: bool = False,
+    store: StoredSlices | None = None,
 ) -> Plan:
     """Plan a workload, or a query alone: the cheapest plan of all planners, or of the one named.
 
@@ -90,8 +91,11 @@ def optimize(
     the one that puts overlapping instances together; without it laws and costs decide. `strategy`
     is how Spark is to run every scope, "native" or "columnar"; without it costs decide scope by
     scope. `micro_batch` plans for a stream on Spark whose micro-batches have the events of that
-    time, `session` for a session of the local engine: both keep windows as events come.
+    time, `session` for a session of the local engine: both keep windows as events come. With a
+    `store`, a `weft.Store`, the plan is over the slices that are there, or says what they lack.
     """
+    if store is not None:
+        return store.planned(Workload.of(workload), engine)
     workload = Workload.of(workload)
     _check_names(workload, planner, engine, model)
     check_strategy(strategy, engine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -58,11 +58,20 @@ class Metrics:
         return self.events / self.seconds if self.seconds > 0 else 0.0
 
 
+class History(Protocol):
+    """What a session may begin with: slices of events that came before."""
+
+    def seed(self, stream: SourceStream) -> None:
+        """Give a source that has seen no event the slices of those before."""
+        ...
+
+
 class LocalSession:
     """Runs a workload, or a query by itself, as a stream in this process.
 
     Windows close when the watermark passes their end; the watermark of a source is its latest
-    event less the delay. Rows come out once, in the order of (end, window, start, key).
+    event less the delay. Rows come out once, in the order of (end, window, start, key). With a
+    `store`, a `weft.Store`, a session begins with the events that were appended there.
 
     >>> import weft
     >>> query = weft.Query("n", source="s", time="ts", windows={"10": weft.tumbling(10)},
@@ -85,6 +94,7 @@ class LocalSession:
         statistics: Statistics | None = None,
         continuous: bool = False,
         technique: str | None = None,
+        store: History | None = None,
     ) -> None:
         workload = workload if isinstance(workload, Plan) else Workload.of(workload)
         plans = plans_of(workload, planner, statistics, technique)
@@ -98,6 +108,9 @@ class LocalSession:
         self._joins = [JoinStream(plan, self._delay_us, continuous) for plan in joins]
         self._one = len(queries) + len(joins) == 1
         self._finished = False
+        for stream in self._streams.values() if store is not None else ():
+            assert store is not None
+            store.seed(stream)
 
     def push(self, source: str, batch: Any) -> Any:
         """Take a batch of a source; return the rows it closed, by query where there are several.

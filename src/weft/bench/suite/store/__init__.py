@@ -1,0 +1,1 @@
+"""The slice store: a night's work against doing everything anew."""

@@ -1,0 +1,142 @@
+"""A store through Spark: executors write its files, and read them to answer queries."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from weft.engines.spark.executors import prepare_executors
+from weft.engines.spark.session import current_session, spark_schema
+from weft.engines.spark.slice_rows import DAYS, SliceRows
+from weft.errors import DataError
+from weft.expression import column
+from weft.plan import Plan
+from weft.store.answers import answer_columns, columns_asked, schema_of
+from weft.store.cut import FOLDER, Cut, scan_of
+from weft.store.disk import flush, make_folder, move, parquet, remove_folder
+from weft.store.kept import START
+from weft.store.manifest import Manifest, SliceFile
+from weft.store.serving import served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from weft.store.kept import SliceSet
+
+_STAMPS = "spark.sql.parquet.outputTimestampType"  # what Spark writes by default, few can read
+
+
+def of_schema(frame: DataFrame, schema: pa.Schema, source: str) -> DataFrame:
+    """Bring a DataFrame to the types that the first events had."""
+    fields = {field.name: field for field in spark_schema(schema)}
+    missing = [name for name in fields if name not in frame.columns]
+    if missing:
+        raise DataError(
+            f"the events of {source!r} have no column {missing[0]!r}",
+            hint=f"the columns are {', '.join(frame.columns)}",
+        )
+    return frame.select(
+        *(frame[column(name)].cast(field.dataType).alias(name) for name, field in fields.items())
+    )
+
+
+def cut_frame(store: Path, number: int, kept: SliceSet, events: DataFrame, name: str) -> Cut:
+    """Fold a DataFrame into slices and write them, day by day."""
+    rows = SliceRows(scan_of(kept), kept.keys, kept.levels[0], kept.partials).of(events, START)
+    order = [column(own) for own in (DAYS, START, *(key for key, _ in kept.keys))]
+    staged = store / FOLDER / f".{name}-{number}.unfinished"
+    session = events.sparkSession
+    before = session.conf.get(_STAMPS, None)
+    session.conf.set(_STAMPS, "TIMESTAMP_MICROS")
+    try:
+        days = rows.repartition(DAYS).sortWithinPartitions(*order)
+        days.write.partitionBy(DAYS).option("compression", "zstd").parquet(os.path.abspath(staged))
+        return Cut(_moved(store, number, kept, staged, name), 1, 0)
+    finally:
+        if before is None:
+            session.conf.unset(_STAMPS)
+        else:
+            session.conf.set(_STAMPS, before)
+        remove_folder(staged)
+
+
+def _moved(
+    store: Path, number: int, kept: SliceSet, staged: Path, name: str
+) -> tuple[SliceFile, ...]:
+    """Give what Spark has written its place, and describe it."""
+    slices = kept.slices(0)
+    found: list[SliceFile] = []
+    for at, path in enumerate(sorted(staged.glob(f"{DAYS}=*/*.parquet"))):
+        day = path.parent.name.partition("=")[2]
+        starts = parquet.ParquetFile(path).read([START]).column(START)
+        if not len(starts):
+            continue
+        numbers = starts.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+        _, ends = slices.bounds(slices.slice_of(numbers.max(keepdims=True)))
+        place = f"{FOLDER}/set-{number}/day={day}/{name}-{at}-0.parquet"
+        make_folder((store / place).parent)
+        size = path.stat().st_size
+        flush(path)
+        move(path, store / place)
+        flush((store / place).parent)
+        bounds = int(numbers.min()), int(ends[0])
+        found.append(SliceFile(place, number, 0, day, len(starts), size, *bounds))
+    return tuple(found)
+
+
+def answer_on_spark(
+    plan: Plan, store: Path, manifest: Manifest, since_us: int | None = None
+) -> dict[str, DataFrame]:
+    """Answer queries by executors, which read the slices of the keys that are theirs."""
+    session = current_session()
+    prepare_executors(session)
+    found: dict[str, DataFrame] = {}
+    told = json.dumps(plan.to_json())
+    state = json.dumps(manifest.to_json())
+    for query in plan.queries:
+        source, schema = served(manifest, query, since_us), schema_of(query, manifest)
+        paths = [
+            os.path.abspath(store / file.path)
+            for file in manifest.files()
+            if file.set == source.number and (since_us is None or file.to_us > since_us)
+        ]
+        if not paths:
+            found[query.name] = session.createDataFrame([], spark_schema(schema))
+            continue
+        names = [START, *dict.fromkeys(columns_asked(source, query))]
+        rows = session.read.parquet(*paths).select(*map(column, names))
+        asked = {text for _, text in query.keys}
+        by = [column(own) for own, text in source.kept.keys if text in asked]
+        # Keys that are computed could meet from several keys of the slices.
+        together = rows.repartition(*by) if by and len(by) == len(asked) else rows.repartition(1)
+        answerer = Answerer(told, state, query.name, since_us)
+        found[query.name] = together.mapInArrow(answerer, spark_schema(schema))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Runs on executors: all slices of some keys in, rows of one query out."""
+
+    plan: str
+    manifest: str
+    query: str
+    since_us: int | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Bring the slices together and close every window."""
+        parts = [batch for batch in batches if batch.num_rows]
+        if not parts:
+            return
+        plan = Plan.from_json(self.plan)
+        manifest = Manifest.from_json(json.loads(self.manifest))
+        rows = pa.Table.from_batches(parts)
+        table = answer_columns(plan, manifest, self.query, rows, (self.since_us, None))
+        yield from table.to_batches(1 << 16)
