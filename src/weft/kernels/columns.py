@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numba.extending import overload
 
+from weft.kernels.parallel import read_only
+
 if TYPE_CHECKING:
     from numba import types
 
@@ -57,6 +59,17 @@ def put(columns: Columns, key: int, slot: int, partial: Partial) -> None:
 def length(columns: Columns) -> int:
     """Count the partials of 1-D columns."""
     return len(columns[0] if isinstance(columns, tuple) else columns)
+
+
+def only_read(columns: Columns) -> Columns:
+    """View columns that a kernel only reads, so that it is compiled once and not twice.
+
+    >>> only_read((np.zeros(3), np.ones(3)))[1].flags.writeable
+    False
+    """
+    if isinstance(columns, tuple):
+        return tuple(read_only(column) for column in columns)
+    return read_only(columns)
 
 
 def mask(columns: Columns) -> int:

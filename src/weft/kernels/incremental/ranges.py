@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.errors import UnsupportedError
+from weft.kernels.columns import Columns, only_read
 from weft.kernels.incremental import slide
 from weft.kernels.operations import counting
 from weft.kernels.registry import technique
@@ -16,7 +17,6 @@ from weft.techniques import ONE_RANGE
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from weft.kernels.columns import Columns
     from weft.kernels.incremental.notes import Shelf
     from weft.kernels.operations import Operation
 
@@ -58,7 +58,8 @@ def ranges_by(
     progress = np.full((1, 2), int(evicted[0]) if order.size else 0, np.int64)
     out = operation.columns(order.size)
     evicted = np.ascontiguousarray(evicted)
-    asked = (state, nothing, nothing, values, rows, firsts, stops, evicted, progress, out)
+    read = only_read(values)
+    asked = (state, nothing, nothing, read, rows, firsts, stops, evicted, progress, out)
     if shelf is None:
         slide.answer(kernel.algebra, *asked, 0)
     else:

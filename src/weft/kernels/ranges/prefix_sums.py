@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.errors import DataError, UnsupportedError
-from weft.kernels.columns import Columns, length, load, store
+from weft.kernels.columns import Columns, length, load, only_read, store
 from weft.kernels.compensated import COMPENSATED_SUM
 from weft.kernels.compiled import unlocked
 from weft.kernels.ranges.disjoint_sparse_table import DisjointSparseTable
@@ -195,7 +195,7 @@ class InvertiblePrefixes:
             )
         columns = operation.as_columns(values)
         prefixes = operation.prefix_columns(length(columns) + 1)
-        _extend(operation.prefix_algebra, columns, prefixes)
+        _extend(operation.prefix_algebra, only_read(columns), prefixes)
         return cls(operation, prefixes)
 
     def query(self, starts: Int64s, ends: Int64s) -> Columns:

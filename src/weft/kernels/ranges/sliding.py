@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.kernels.columns import Columns, length, load, store
+from weft.kernels.columns import Columns, length, load, only_read, store
 from weft.kernels.compiled import unlocked
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def slide_within(
     if length(suffixes):
         python = getattr(_slide, "py_func", _slide)
         run = python if operation.dtypes == ("object",) else _slide
-        run(operation.algebra, columns, starts, ends, suffixes, out)
+        run(operation.algebra, only_read(columns), starts, ends, suffixes, out)
     return out
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.kernels.columns import Columns, only_read
 from weft.kernels.incremental import slide
 from weft.kernels.parallel import read_only
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from weft.engines.local.windows.flow import Flow
     from weft.engines.local.windows.instances import Shapes
-    from weft.kernels.columns import Columns
     from weft.kernels.incremental.notes import Shelf
     from weft.kernels.partials import Int64s
     from weft.kernels.registry import Kernel
@@ -152,7 +152,8 @@ class Batch:
     def run(self, parts: Sequence[Part], columns: Sequence[Columns]) -> list[Columns]:
         """Let every part answer, and take in and let go what is to be."""
         out: list[Columns] = []
-        for part, state, values in zip(parts, self.block.states, columns, strict=True):
+        for part, state, column in zip(parts, self.block.states, columns, strict=True):
+            values = only_read(column)
             progress = np.stack([self.held, np.zeros_like(self.held)], axis=1)
             answers = part.kernel.operation.columns(self.rows.size)
             if self.rows.size:
