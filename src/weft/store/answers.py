@@ -22,8 +22,10 @@ from weft.errors import DataError
 from weft.expression import columns_of
 from weft.plan.nodes import topological
 from weft.plan.planned_scope import planned_scopes
+from weft.query import Workload
 from weft.store.disk import read_columns
 from weft.store.kept import START
+from weft.store.planning import planned
 from weft.store.serving import plain_keys, served
 
 if TYPE_CHECKING:
@@ -116,15 +118,19 @@ def answer(
 ) -> dict[str, pa.Table]:
     """Run a plan over slices, those that begin between two times.
 
-    `queries` are those of the plan, or such with fewer windows.
+    `queries` are those of the plan, or such with fewer windows. Of several, each is planned and
+    answered by itself: what they share are the slices, which are there.
     """
     found: dict[str, pa.Table] = {}
     for query in plan.queries if queries is None else queries:
+        alone = plan
+        if len(plan.queries) > 1:
+            alone = planned(reader.manifest, Workload([query]), bounds[0])
         source = served(reader.manifest, query, bounds[0])
         schema_of(query, reader.manifest)  # or say that there is nothing yet
         files = reader.files(source.number, bounds)
         columns = reader.rows(files, columns_asked(source, query), bounds) if files else None
-        found[query.name] = _answered(plan, query, source, reader.manifest, columns)
+        found[query.name] = _answered(alone, query, source, reader.manifest, columns)
     return found
 
 

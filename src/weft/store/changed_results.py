@@ -74,7 +74,12 @@ def refresh(workload: Workload | AnyQuery, store: Store, into: str | os.PathLike
     plan = planned(manifest, asked, _LATEST)
     reader = SliceReader(store.path, manifest)
     found = [
-        _refresh_query(query, plan, reader, folder / query.name if len(asked) > 1 else folder)
+        _refresh_query(
+            query,
+            planned(manifest, Workload([query]), _LATEST),
+            reader,
+            folder / query.name if len(asked) > 1 else folder,
+        )
         for query in plan.queries
     ]
     return Refresh(

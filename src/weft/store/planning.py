@@ -35,6 +35,8 @@ def planned(
     known = _statistics(manifest)
     own = {name: known[name] for name in asked.sources if name in known}
     plan = optimize(asked, "slice", engine, own, exact_columns=exact)
+    if len(asked) > 1:
+        notes["each query is answered from the slices by itself"] = None
     return replace(plan, notes=(*plan.notes, *notes))
 
 

@@ -15,11 +15,13 @@ from weft.engines.spark.slice_rows import DAYS, SliceRows
 from weft.errors import DataError
 from weft.expression import column
 from weft.plan import Plan
+from weft.query import Workload
 from weft.store.answers import answer_columns, columns_asked, schema_of
 from weft.store.cut import FOLDER, Cut, scan_of
 from weft.store.disk import flush, make_folder, move, parquet, remove_folder
 from weft.store.kept import START
 from weft.store.manifest import Manifest, SliceFile
+from weft.store.planning import planned
 from weft.store.serving import served
 
 if TYPE_CHECKING:
@@ -98,9 +100,9 @@ def answer_on_spark(
     session = current_session()
     prepare_executors(session)
     found: dict[str, DataFrame] = {}
-    told = json.dumps(plan.to_json())
     state = json.dumps(manifest.to_json())
     for query in plan.queries:
+        told = json.dumps(planned(manifest, Workload([query]), since_us).to_json())
         source, schema = served(manifest, query, since_us), schema_of(query, manifest)
         paths = [
             os.path.abspath(store / file.path)
