@@ -9,7 +9,7 @@ from weft.errors import QueryError, suggest
 from weft.running import columns_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -52,7 +52,7 @@ def plan_bound(query: FeatureQuery, tables: Mapping[str, Any], engine: str) -> F
     facts = {}
     for asked in query.inputs:
         table = tables[asked.source]
-        arguments = list({a for _, call in asked.aggs for p in call.partials for a in p.args})
+        arguments = list({a for _, _, call in asked.outputs for p in call.partials for a in p.args})
         types = zip(arguments, _types(table, arguments), strict=True)
         exact = frozenset(text for text, type in types if _is_exact(type))
         facts[asked.source] = SourceFacts(getattr(table, "num_rows", None), exact)
@@ -80,9 +80,16 @@ def _is_exact(type: pa.DataType) -> bool:
 
 
 def run_plan(
-    plan: FeaturePlan, tables: Mapping[str, Any], own: Mapping[str, Any], engine: str
+    plan: FeaturePlan,
+    tables: Mapping[str, Any],
+    own: Mapping[str, Any],
+    engine: str,
+    handed: Sequence[str] | None = None,
 ) -> Any:
-    """Run a plan over tables of an engine; the result is of the type that the points came in."""
+    """Run a plan over tables of an engine; the result is of the type that the points came in.
+
+    On Spark `handed` names the columns of the points that are handed on, if not all of them.
+    """
     from weft.frames import from_arrow, kind_of, to_arrow
 
     points = tables[plan.points.source]
@@ -90,7 +97,7 @@ def run_plan(
     if engine == "spark":
         from weft.engines.spark.anchors import run_features as on_spark
 
-        found = on_spark(plan, own)
+        found = on_spark(plan, own, handed)
         return found if kind == "spark" else from_arrow(to_arrow(found), kind)
     if engine == "local":
         from weft.engines.local.anchors import run_features

@@ -87,9 +87,9 @@ class FeatureSession:
         if self._watermark_us is not None and self._watermark_us < 0:
             raise QueryError("a watermark is not negative", hint="give a delay of zero or more")
         self._scan = Scan(_EVENTS, time, self._asked.where, self._asked.inputs)
-        found = [window for _, window in self._asked.windows]
+        found = self._asked.windows
         self._ranges = [window for window in found if isinstance(window, Trailing)]
-        rows = [window.rows for window in found if not isinstance(window, Trailing)]
+        rows = [window.rows_back for window in found if not isinstance(window, Trailing)]
         self._held = HeldEvents(len(self._asked.keys), max(rows, default=0))
         self._schema: pa.Schema | None = None
         self._latest_us = LEAST

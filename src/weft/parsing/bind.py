@@ -68,16 +68,17 @@ def parse(text: str, schemas: Schemas | None = None) -> Workload:
 
 
 def _bind(script: Script, statement: Statement, schemas: Schemas | None) -> Query | JoinQuery:
-    select = _checked_select(script, statement)
-    tables = _tables(script, statement, select)
-    sources = tuple(_source(script, table, schemas) for table in tables)
+    select = checked_select(script, statement)
+    tables = tables_of(script, statement, select)
+    sources = tuple(source_of(script, table, schemas) for table in tables)
     scope = Scope(script, sources)
     if len(tables) > 1:
         return bind_join(scope, statement, select, tables)
     return _bind_query(scope, statement, select, tables[0])
 
 
-def _checked_select(script: Script, statement: Statement) -> exp.Select:
+def checked_select(script: Script, statement: Statement) -> exp.Select:
+    """Return a plain SELECT, or refuse the part of it that is not read."""
     select = statement.tree
     if isinstance(select, exp.SetOperation):
         raise script.error(
@@ -97,7 +98,8 @@ def _checked_select(script: Script, statement: Statement) -> exp.Select:
     return select
 
 
-def _tables(script: Script, statement: Statement, select: exp.Select) -> list[exp.Table]:
+def tables_of(script: Script, statement: Statement, select: exp.Select) -> list[exp.Table]:
+    """Return the tables of FROM and of its joins."""
     source = select.args.get("from_")
     if source is None:
         raise script.error(
@@ -123,7 +125,8 @@ def _unread(node: exp.Expr, read: set[str]) -> list[str]:
     return [part for part, value in node.args.items() if value and part not in read]
 
 
-def _source(script: Script, table: exp.Table, schemas: Schemas | None) -> Source:
+def source_of(script: Script, table: exp.Table, schemas: Schemas | None) -> Source:
+    """Return a table of FROM as a scope knows it."""
     name = ".".join(part.name for part in table.parts)
     if schemas is None:
         return Source(name, table.alias_or_name)
@@ -147,7 +150,7 @@ def _bind_query(scope: Scope, statement: Statement, select: exp.Select, table: e
         return Query(
             statement.name,
             source=scope.sources[0].name,
-            time=_time_column(scope, times),
+            time=time_column(scope, times),
             keys=projection.keys,
             where=condition,
             windows={labelled.label: labelled.window for labelled in windows},
@@ -204,7 +207,7 @@ def _distinct(script: Script, windows: tuple[LabelledWindow, ...]) -> list[Label
     return list(windows)
 
 
-def _time_column(scope: Scope, times: list[exp.Column]) -> str | None:
+def time_column(scope: Scope, times: list[exp.Column]) -> str | None:
     """Return the one time column; None leaves it to the table."""
     for column in times:
         scope.resolve(column)

@@ -42,6 +42,16 @@ def stream_window(
         return CountingWindow(*values) if rows else PeriodicWindow(*values)
 
 
+def bracket_duration(script: Script, node: StreamWindow) -> int:
+    """Read the range of a bracket, in microseconds."""
+    amount = _duration(script, node.args["range"])
+    if amount.value <= 0:
+        raise script.error(
+            "a window of no time holds nothing", hint="give a range greater than zero", at=node
+        )
+    return amount.value
+
+
 def _rows(script: Script, written_range: exp.Tuple) -> Amount:
     return whole(script, written_range.expressions[0])
 

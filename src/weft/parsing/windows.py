@@ -21,6 +21,7 @@ from weft.window import (
     SessionWindow,
     Window,
 )
+from weft.window.trailing import Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,14 +39,15 @@ _FORMS = {
     "cumulatingwindow": "CumulatingWindow(hour, 24, 1)",
     "calendarwindow": "CalendarWindow('month', 'Europe/Berlin')",
     "punctuatedwindow": "PunctuatedWindow(kind = 'start')",
+    "slidingwindow": "SlidingWindow(minute, 10)",
     "measuredwindow": "MeasuredWindow(odometer, 100, 10)",
 }
 # Azure Stream Analytics may wrap each duration by its meaning; the position says the same.
 _WRAPPERS = ("duration", "hop", "offset", "timeout", "step")
 _REFUSED = {
     "slidingwindow": (
-        "SlidingWindow is not supported: it has an instance for every event",
-        "use HoppingWindow(minute, 10, 1), with a slide that is fine enough",
+        "SlidingWindow has an instance for every event, and stands in a statement of its own",
+        "give that statement alone to weft.sql, or use HoppingWindow(minute, 10, 1)",
     ),
     "snapshotwindow": (
         "SnapshotWindow is not supported",
@@ -170,6 +172,19 @@ class WindowReader:
         if kind in _REFUSED:
             raise self._error(*_REFUSED[kind], call)
         raise unknown_function(self.scope.script, call, ())
+
+    def sliding(self, call: exp.Expr) -> Trailing:
+        """Read `SlidingWindow(minute, 10)`: it holds its end, and not its beginning."""
+        if not isinstance(call, exp.Anonymous) or call.name.casefold() != "slidingwindow":
+            raise self._error(
+                "a window that slides with the events stands alone",
+                "write one SlidingWindow(minute, 10) in GROUP BY",
+                call,
+            )
+        arguments = [stripped(argument) for argument in call.expressions]
+        (amount,) = self._durations(call, arguments, 1, 1)
+        with self.scope.script.located(amount.node):
+            return Trailing(amount.value, "right")
 
     def _build(
         self, kind: Callable[..., Window], amounts: list[Amount], call: exp.Anonymous

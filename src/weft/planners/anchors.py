@@ -57,7 +57,7 @@ def plan_features(
                 trails.append(trail)
                 costs.append(cost)
             places[trail.window] = trails.index(trail)
-        outputs += [(name, places[window], call) for name, window, call in asked.outputs()]
+        outputs += [(name, places[window], call) for name, window, call in asked.outputs]
     rows = [fact.rows for fact in facts.values()]
     plan = FeaturePlan(
         Features(tuple(trails), tuple(outputs)),
@@ -75,14 +75,16 @@ def _trails(
     asked: EventFeatures, points: Points, facts: SourceFacts, anchors: float
 ) -> tuple[list[Trail], list[tuple[float, ...]]]:
     scan = Scan(asked.source, asked.time, asked.where, asked.inputs)
-    partials = decompose(call for _, call in asked.aggs)
-    windows = tuple(dict.fromkeys(window for _, window in asked.windows))
     events = ASSUMED_ROWS if facts.rows is None else facts.rows
-    chosen = [_technique(p, facts, events, anchors) for p in partials]
-    techniques = tuple(technique for technique, _ in chosen)
-    costs = tuple(cost for _, cost in chosen)
-    trails = [Trail(scan, points, w, asked.keys, partials, techniques) for w in windows]
-    return trails, [costs] * len(trails)
+    trails: list[Trail] = []
+    costs: list[tuple[float, ...]] = []
+    for window in asked.windows:
+        partials = decompose(call for _, own, call in asked.outputs if own == window)
+        chosen = [_technique(p, facts, events, anchors) for p in partials]
+        techniques = tuple(technique for technique, _ in chosen)
+        trails.append(Trail(scan, points, window, asked.keys, partials, techniques))
+        costs.append(tuple(cost for _, cost in chosen))
+    return trails, costs
 
 
 def _technique(

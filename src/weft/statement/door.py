@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from weft.engines.spark.shared_rows import SharedResults
     from weft.plan import Plan
-    from weft.statement.notes import Note
+    from weft.plan.anchors import FeaturePlan
+    from weft.statement.notes import Note, OverNote
     from weft.statement.shared import Statements
     from weft.statement.spark import SparkHost
 
@@ -36,8 +37,14 @@ def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **table
         weft.sql("SELECT device, window.start, AVG(temp) FROM readings "
                  "GROUP BY device, window(ts, '1 hour', '5 minutes')", readings=df)
     """
+    from weft.features.anchored_sql import run_anchored
+    from weft.parsing.anchored import anchored_statement
+
     chosen = engine_for(tables, engine or (None if tables else "spark"))
     if family_of(chosen) != "spark":
+        anchored = anchored_statement(sql_text)
+        if anchored is not None:
+            return run_anchored(anchored, tables, chosen.name)
         return _as_workload(sql_text, tables, engine, planner)
     frames = tables_for(chosen, tables)
     if any(frame.isStreaming for frame in frames.values()) and is_workload(sql_text):
@@ -65,7 +72,7 @@ class SparkRefusal(QueryError):
 
 def run_statements(
     text: str, frames: Mapping[str, DataFrame], planner: str = "auto"
-) -> tuple[SharedResults, tuple[Note, ...]]:
+) -> tuple[SharedResults, tuple[Note | OverNote, ...]]:
     """Run statements over DataFrames by name; return results, and what became of each block."""
     statements, results = _run(text, frames, planner)
     return results, statements.notes
@@ -73,7 +80,7 @@ def run_statements(
 
 def explained(
     text: str, frames: Mapping[str, DataFrame], planner: str
-) -> tuple[tuple[Note, ...], tuple[str, ...], tuple[Plan, ...]]:
+) -> tuple[tuple[Note | OverNote, ...], tuple[str, ...], tuple[Plan | FeaturePlan, ...]]:
     """Return what becomes of each block, and the events and the plan of each shared set."""
     statements, results = _run(text, frames, planner)
     results.unpersist()

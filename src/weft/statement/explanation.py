@@ -11,19 +11,22 @@ from weft.running import engine_for, family_of, plan_for, tables_for
 
 if TYPE_CHECKING:
     from weft.plan import Plan
-    from weft.statement.notes import Note
+    from weft.plan.anchors import FeaturePlan
+    from weft.statement.notes import Note, OverNote
+
+_NOTHING = "no block groups by a window, and no function is OVER a frame"
 
 
 @dataclass(frozen=True)
 class Explanation:
     """How statements run: a line for each block, and a shared plan for each set of events."""
 
-    notes: tuple[Note, ...]
+    notes: tuple[Note | OverNote, ...]
     events: tuple[str, ...]  # the SELECT of the events of each plan
-    plans: tuple[Plan, ...]
+    plans: tuple[Plan | FeaturePlan, ...]
 
     def __str__(self) -> str:
-        lines = [str(note) for note in self.notes] or ["no block groups by a window"]
+        lines = [str(note) for note in self.notes] or [_NOTHING]
         for events, plan in zip(self.events, self.plans, strict=True):
             lines += ["", "events:", f"  {events}", "", plan.explain()]
         return "\n".join(lines)
@@ -59,5 +62,12 @@ def explain(
             if not is_workload(text_or_workload):
                 raise
     from weft.parsing import parse
+    from weft.parsing.anchored import anchored_statement
 
+    anchored = anchored_statement(text_or_workload)
+    if anchored is not None:
+        from weft.features.anchored_sql import plans_of
+
+        plans = plans_of(anchored, own, chosen.name)
+        return Explanation((), (text_or_workload,) * len(plans), plans)
     return plan_for(parse(text_or_workload), own, chosen, planner, None)

@@ -1,4 +1,4 @@
-"""What became of the blocks of a statement, in words."""
+"""What became of the blocks of a statement, and of its functions OVER frames, in words."""
 
 from __future__ import annotations
 
@@ -22,3 +22,21 @@ class Note:
         if self.shared:
             return f"block {self.number} is shared"
         return f"block {self.number} runs as Spark runs it: {self.reason}"
+
+
+@dataclass(frozen=True)
+class OverNote:
+    """What became of one function OVER a frame.
+
+    >>> print(OverNote("rank() OVER (ORDER BY ts)", taken=False, reason="rank is no aggregate"))
+    rank() OVER (ORDER BY ts) runs as Spark runs it: rank is no aggregate
+    """
+
+    text: str
+    taken: bool
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.taken:
+            return f"{self.text} is taken over"
+        return f"{self.text} runs as Spark runs it: {self.reason}"

@@ -9,17 +9,24 @@ from sqlglot import exp
 
 from weft.statement.blocks import Surroundings, block_of, window_selects
 from weft.statement.host import Unshareable
-from weft.statement.notes import Note
+from weft.statement.notes import Note, OverNote
+from weft.statement.over.rows import OverRows
 from weft.statement.projection import Projection, own_name
 from weft.statement.relations import Obstacle, Source, definitions_for, select_of_source
 from weft.statement.sharing import ALONE, Group, Member
 from weft.statement.syntax import written_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from weft.plan import Plan
+    from weft.plan.anchors import FeaturePlan
     from weft.statement.host import Host
+    from weft.statement.over.rows import TakenOver
+
+    ColumnsOf = Callable[[exp.Select], frozenset[str]]  # what a SELECT reads, in lower case
+    # Takes over frames of a SELECT, and says why others are left, by their place in it.
+    TakeOver = Callable[[exp.Select, ColumnsOf], tuple[TakenOver | None, Mapping[int, str]]]
 
 
 @dataclass
@@ -28,16 +35,18 @@ class Statements:
 
     host: Host
     planner: str = "auto"
-    plans: list[Plan] = field(default_factory=list)
+    take_over: TakeOver | None = None  # of a host that leaves functions OVER frames to weft
+    plans: list[Plan | FeaturePlan] = field(default_factory=list)
     events: list[str] = field(default_factory=list)  # the SELECT of the events of each plan
     _selects: list[exp.Select] = field(default_factory=list)
     _notes: dict[int, Note] = field(default_factory=dict)
     _columns: dict[str, frozenset[str]] = field(default_factory=dict)
+    _over: dict[str, OverNote] = field(default_factory=dict)  # by the text of the function
 
     @property
-    def notes(self) -> tuple[Note, ...]:
-        """What became of each block, in the order of the text."""
-        return tuple(note for _, note in sorted(self._notes.items()))
+    def notes(self) -> tuple[Note | OverNote, ...]:
+        """What became of each block, in the order of the text, and of functions OVER frames."""
+        return (*(note for _, note in sorted(self._notes.items())), *self._over.values())
 
     def leave_all(self, reason: str) -> None:
         """Say that nothing is shared after all."""
@@ -45,12 +54,17 @@ class Statements:
             at: replace(note, shared=False, reason=note.reason or reason)
             for at, note in self._notes.items()
         }
+        self._over = {
+            text: replace(note, taken=False, reason=note.reason or reason)
+            for text, note in self._over.items()
+        }
 
     def with_results(self, trees: Mapping[str, exp.Query]) -> dict[str, exp.Expr]:
         """Replace blocks by tables of their results, those first that read no other block."""
         # Under a parent, so that a whole statement can be replaced too.
         roots = {name: exp.Paren(this=tree) for name, tree in trees.items()}
         self._selects = [select for tree in trees.values() for select in window_selects(tree)]
+        self._take_over(roots.values())
         pending = dict(enumerate(self._selects))
         while pending:
             rest = {id(select) for select in pending.values()}
@@ -58,7 +72,30 @@ class Statements:
             for members in self._groups(ready or pending):
                 self._share(members)
             pending = {at: s for at, s in pending.items() if ready and at not in ready}
+        self._take_over(roots.values())
         return {name: root.this for name, root in roots.items()}
+
+    def _take_over(self, roots: Iterable[exp.Expr]) -> None:
+        """Take over functions OVER frames, first of the SELECTs that others read.
+
+        Those that read a block wait until its results are in place.
+        """
+        if self.take_over is None:
+            return
+        blocks = {id(select) for root in roots for select in window_selects(root)}
+        for select in [s for root in roots for s in reversed(list(root.find_all(exp.Select)))]:
+            texts = [written_of(window) for window in OverRows.windows_of(select)]
+            if not texts or id(select) in blocks or _reads_any(select, blocks):
+                continue
+            found, reasons = self.take_over(select, self._columns_of)
+            for at, text in enumerate(texts):
+                known = self._over.get(text, OverNote(text, taken=True))
+                left = at in reasons
+                self._over[text] = OverNote(text, False, reasons[at]) if left else known
+            if found is not None:
+                self.plans += found.plans
+                self.events += [found.rows] * len(found.plans)
+                select.replace(found.select)
 
     def _groups(self, selects: Mapping[int, exp.Select]) -> list[list[Member]]:
         """Read blocks, and bring those together that read the same events."""

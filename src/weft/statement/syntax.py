@@ -181,6 +181,12 @@ class _Generator(Generator):
         direction = " DESC" if expression.args.get("desc") else ""
         return f"{self.sql(expression, 'this')}{direction}{expression.meta.get(_SOURCE, '')}"
 
+    def windowspec_sql(self, expression: exp.WindowSpec) -> str:
+        if expression.args.get("end"):
+            return super().windowspec_sql(expression)
+        parts = (self.sql(expression, part) for part in ("kind", "start", "start_side"))
+        return " ".join(filter(None, parts))
+
     def datatype_sql(self, expression: exp.DataType) -> str:
         return expression.meta.get(_SOURCE) or super().datatype_sql(expression)
 

@@ -29,7 +29,8 @@ def check_closed(closed: str) -> None:
 class Trailing:
     """The range of time before an anchor; `closed` says which of its two ends it holds.
 
-    With `round_us` the window begins at the multiple of it at or before its first instant.
+    With `round_us` the window begins at the multiple of it at or before its first instant. With
+    `lag_us` it ends so long before the anchor, and begins that much earlier too.
 
     >>> Trailing(10, "left").interval(25), Trailing(10, "both").interval(25)
     ((15, 25), (15, 26))
@@ -37,11 +38,14 @@ class Trailing:
     (16, 26)
     >>> str(Trailing(3_600_000_000, "left", 300_000_000))
     'TRAIL 1h [t-1h down to 5m, t)'
+    >>> str(Trailing(3_000_000_000, lag_us=600_000_000))
+    'TRAIL 50m [t-1h, t-10m]'
     """
 
     range_us: int
     closed: Closed = "both"
     round_us: int | None = None
+    lag_us: int = 0
 
     def __post_init__(self) -> None:
         check_closed(self.closed)
@@ -55,16 +59,21 @@ class Trailing:
                 f"window starts cannot be rounded to {format_us(self.round_us)}",
                 hint="give a duration greater than zero, or None for exact windows",
             )
+        if self.lag_us < 0:
+            raise QueryError(
+                f"a window cannot end {format_us(-self.lag_us)} after its anchor",
+                hint="windows end at their anchor, or before it",
+            )
 
     @property
     def first_us(self) -> int:
         """The first instant, counted from the anchor, before it is rounded."""
-        return -self.range_us + (self.closed not in ("both", "left"))
+        return -self.lag_us - self.range_us + (self.closed not in ("both", "left"))
 
     @property
     def stop_us(self) -> int:
         """The first instant after the window, counted from the anchor."""
-        return int(self.closed in ("both", "right"))
+        return -self.lag_us + (self.closed in ("both", "right"))
 
     def interval(self, at_us: int) -> tuple[int, int]:
         """Return the first instant of the window at an anchor, and the first one after it."""
@@ -72,23 +81,27 @@ class Trailing:
         return first - first % (self.round_us or 1), at_us + self.stop_us
 
     def __str__(self) -> str:
-        name = format_us(self.range_us)
+        first = format_us(self.lag_us + self.range_us)
+        last = f"-{format_us(self.lag_us)}" if self.lag_us else ""
         down = f" down to {format_us(self.round_us)}" if self.round_us else ""
         before = "[" if self.closed in ("both", "left") else "("
         after = "]" if self.closed in ("both", "right") else ")"
-        return f"TRAIL {name} {before}t-{name}{down}, t{after}"
+        return f"TRAIL {format_us(self.range_us)} {before}t-{first}{down}, t{last}{after}"
 
 
 @dataclass(frozen=True, slots=True)
 class TrailingRows:
     """The last rows of a key up to an anchor; `closed` says whether those at the anchor count.
 
-    >>> str(TrailingRows(10)), str(TrailingRows(10, "left"))
-    ('ROWS 10 up to t', 'ROWS 10 before t')
+    With `lag` they are counted from so many rows before that.
+
+    >>> str(TrailingRows(10)), str(TrailingRows(10, "left")), str(TrailingRows(10, lag=2))
+    ('ROWS 10 up to t', 'ROWS 10 before t', 'ROWS 10 up to 2 rows before t')
     """
 
     rows: int
     closed: Closed = "both"
+    lag: int = 0
 
     def __post_init__(self) -> None:
         check_closed(self.closed)
@@ -98,6 +111,11 @@ class TrailingRows:
                 f"a window of the last {self.rows} rows holds nothing",
                 hint="give a whole number of rows, at least 1",
             )
+        if self.lag < 0:
+            raise QueryError(
+                f"a window cannot end {-self.lag} rows after its anchor",
+                hint="windows end at their anchor, or before it",
+            )
 
     @property
     def stop_us(self) -> int:
@@ -105,12 +123,18 @@ class TrailingRows:
         return int(self.holds_anchor)
 
     @property
+    def rows_back(self) -> int:
+        """How many rows before an anchor the first one of its window is."""
+        return self.rows + self.lag
+
+    @property
     def holds_anchor(self) -> bool:
         """True when events at the anchor's own time count."""
         return self.closed in ("both", "right")
 
     def __str__(self) -> str:
-        return f"ROWS {self.rows} {'up to' if self.holds_anchor else 'before'} t"
+        last = f"{self.lag} rows before t" if self.lag else "t"
+        return f"ROWS {self.rows} {'up to' if self.holds_anchor else 'before'} {last}"
 
 
 AnchoredWindow = Trailing | TrailingRows

@@ -75,7 +75,12 @@ def _inside(trail: Trail, point: EventRow, events: list[Event]) -> list[Event]:
     if isinstance(window, Trailing):
         first, stop = window.interval(at)
         return [event for event in events if first <= event.time_us < stop]
-    return [event for event in events if event.time_us < at + window.stop_us][-window.rows :]
+    before = [event for event in events if event.time_us < at + window.stop_us]
+    return _last_rows(window, before)
+
+
+def _last_rows(window: TrailingRows, before: list[Event]) -> list[Event]:
+    return before[: max(len(before) - window.lag, 0)][-window.rows :]
 
 
 def _rows_before(
@@ -96,4 +101,4 @@ def _rows_before(
         if (place := (event.time_us, numbers[id(event.row)])) < own
         or (place == own and window.holds_anchor)
     ]
-    return before[-window.rows :]
+    return _last_rows(window, before)

@@ -11,7 +11,7 @@ from weft.query import Keys, as_keys, checked_aggs
 from weft.window.trailing import AnchoredWindow, anchored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from weft.aggregates import AggregateCall
     from weft.query import AskedAggregates, AskedKeys
@@ -30,9 +30,7 @@ class EventFeatures:
     time: str | None
     keys: Keys
     where: str | None
-    windows: tuple[tuple[str, AnchoredWindow], ...]
-    aggs: tuple[tuple[str, AggregateCall], ...]
-    prefix: str = ""
+    outputs: tuple[tuple[str, AnchoredWindow, AggregateCall], ...]  # each with its column's name
 
     @staticmethod
     def of(
@@ -47,41 +45,43 @@ class EventFeatures:
         round: Duration | None,
         prefix: str = "",
     ) -> EventFeatures:
-        """Read what the user wrote.
+        """Read what the user wrote: every aggregate over every window, window by window.
 
         >>> from weft import agg
         >>> clicks = EventFeatures.of("clicks", time="ts", by=["user"], where=None, closed="left",
         ...     windows={"1h": "1 hour"}, aggs={"n": agg.count()}, round=None)
-        >>> [name for name, _, _ in clicks.outputs()]
+        >>> [name for name, _, _ in clicks.outputs]
         ['n_1h']
         """
         if not windows:
             raise QueryError(
                 f"no window is asked of {source!r}", hint="add one: windows={'1h': '1 hour'}"
             )
+        calls = [
+            (alias, replace(call, args=tuple(map(canonical, call.args))))
+            for alias, call in checked_aggs(source, aggs)
+        ]
         return EventFeatures(
             source,
             time,
             as_keys(by),
             None if where is None else canonical(where),
-            tuple((label, anchored(label, w, closed, round)) for label, w in windows.items()),
             tuple(
-                (alias, replace(call, args=tuple(map(canonical, call.args))))
-                for alias, call in checked_aggs(source, aggs)
+                (f"{prefix}{alias}_{label}", anchored(label, window, closed, round), call)
+                for label, window in windows.items()
+                for alias, call in calls
             ),
-            prefix,
         )
 
-    def outputs(self) -> Iterator[tuple[str, AnchoredWindow, AggregateCall]]:
-        """List the columns: their name, window and aggregate, window by window."""
-        for label, window in self.windows:
-            for alias, call in self.aggs:
-                yield f"{self.prefix}{alias}_{label}", window, call
+    @property
+    def windows(self) -> tuple[AnchoredWindow, ...]:
+        """The windows, each once."""
+        return tuple(dict.fromkeys(window for _, window, _ in self.outputs))
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns of the events that are read, the time column excepted, sorted."""
-        read = [e for _, e in self.keys] + [a for _, call in self.aggs for a in call.args]
+        read = [e for _, e in self.keys] + [a for _, _, call in self.outputs for a in call.args]
         read += [] if self.where is None else [self.where]
         return tuple(sorted({name for text in read for name in columns_of(text)}))
 
@@ -101,7 +101,7 @@ class FeatureQuery:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the feature columns, in order."""
-        return tuple(name for asked in self.inputs for name, _, _ in asked.outputs())
+        return tuple(name for asked in self.inputs for name, _, _ in asked.outputs)
 
     def check_names(self, own: Sequence[str]) -> None:
         """Refuse a feature that has the name of a column of the points, or of another feature."""

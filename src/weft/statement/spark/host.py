@@ -16,16 +16,18 @@ from weft.plan.body import NATIVE
 from weft.query import Workload
 from weft.running import plan_for
 from weft.statement.host import Shared, Unshareable
+from weft.statement.over.rows import TakenOver
 from weft.statement.relations import Obstacle
 from weft.statement.shared import Statements
 from weft.statement.sharing import EVENTS, TIME, Group, worthwhile
+from weft.statement.spark.frames import Around, rolled
 from weft.statement.spark.results import TIMES, obstacle_of, table_of
 from weft.statement.spark.schema import same_types, with_nullability
 from weft.statement.spark.tables import place_of
 from weft.statement.syntax import query_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -53,29 +55,60 @@ class SparkHost:
 
     def run(self, planner: str = "auto") -> tuple[SharedResults, Statements]:
         """Return what Spark returns, from shared plans where blocks share."""
-        stock = {name: self.tables.run(text) for name, text in self.texts.items()}
-        schemas = {name: frame.schema for name, frame in stock.items()}  # refuses what Spark does
         # Where case tells columns apart, texts would have to be compared in another way.
         told_apart = self.tables.session.conf.get("spark.sql.caseSensitive") == "true"
         texts = {} if told_apart else self.texts
         trees = {name: tree for name, text in texts.items() if (tree := _shareable(text))}
-        statements = Statements(self, planner)
+        stock = {name: self._stock(text, trees.get(name)) for name, text in self.texts.items()}
+        statements = Statements(self, planner, self._take_over)
         made = statements.with_results(trees)
         changed = {
-            name: self._rewritten(statements, tree, stock[name], schemas[name])
+            name: self._rewritten(statements, tree, stock[name])
             for name, tree in made.items()
             if any(table.name in self._results for table in tree.find_all(exp.Table))
         }
-        return SharedResults({**stock, **changed}, self._kept), statements
+        for name, frame in stock.items():
+            if isinstance(frame, PySparkException) and name not in changed:
+                raise frame
+        known = {n: f for n, f in stock.items() if not isinstance(f, PySparkException)}
+        return SharedResults({**known, **changed}, self._kept), statements
+
+    def _stock(self, text: str, tree: exp.Query | None) -> DataFrame | PySparkException:
+        """Return what Spark makes of a statement; its refusal, where a frame may be the reason."""
+        try:
+            frame = self.tables.run(text)
+            _ = frame.schema  # refuses what Spark does
+        except PySparkException as refusal:
+            if tree is None or tree.find(exp.Window) is None:
+                raise
+            return refusal
+        return frame
+
+    def _take_over(
+        self, select: exp.Select, columns_of: Callable[[exp.Select], frozenset[str]]
+    ) -> tuple[TakenOver | None, Mapping[int, str]]:
+        """Compile functions OVER frames; rows with their results wait under a name."""
+        around = Around(lambda tree: self.tables.run(tree, self._results), columns_of, self.zone)
+        found, reasons = rolled(select, around)
+        if found is None:
+            return None, reasons
+        place = place_of(len(self._results))
+        self._results[place] = found.frame
+        return TakenOver(found.select(place), found.plans, found.text), reasons
 
     def _rewritten(
-        self, statements: Statements, tree: exp.Expr, stock: DataFrame, schema: T.StructType
+        self, statements: Statements, tree: exp.Expr, stock: DataFrame | PySparkException
     ) -> DataFrame:
         """Return the statement over tables of results; as Spark has it if the two differ."""
+        if isinstance(stock, PySparkException):
+            try:
+                return self.tables.run(tree, self._results)
+            except PySparkException:
+                raise stock from None
         try:
             frame = self.tables.run(tree, self._results)
-            if same_types(frame, schema):
-                return with_nullability(frame, schema)
+            if same_types(frame, stock.schema):
+                return with_nullability(frame, stock.schema)
             reason = "its columns would be of other types"
         except PySparkException as error:
             reason = _in_parts(error)

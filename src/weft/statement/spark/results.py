@@ -19,9 +19,16 @@ if TYPE_CHECKING:
 TIMES = (T.TimestampType, T.TimestampNTZType)
 # Types that are equal, ordered and summed alike on every way that Spark and weft compute them.
 _PLAIN = (T.IntegralType, T.DecimalType, T.StringType, T.BooleanType, T.DateType, *TIMES)
-_REAL = (T.FloatType, T.DoubleType)
+REAL = (T.FloatType, T.DoubleType)
 # How Spark tells the column of a window, which `window_time` and windows over windows read.
 _MARKS = {"window": "spark.timeWindow", "session_window": "spark.sessionWindow"}
+
+
+def plain_type(type: T.DataType) -> bool:
+    """Tell whether values of a type are equal, ordered and summed in Spark as in weft."""
+    return isinstance(type, _PLAIN) and not (
+        isinstance(type, T.StringType) and type.simpleString() != "string"
+    )
 
 
 def obstacle_of(group: Group, member: Member, events: DataFrame) -> str | None:
@@ -33,7 +40,7 @@ def obstacle_of(group: Group, member: Member, events: DataFrame) -> str | None:
             return f"a key is of type {types[key].simpleString()}"
     for _, call in query.aggs:
         for argument in call.args:
-            if call.function != "count" and not isinstance(types[argument], (*_PLAIN, *_REAL)):
+            if call.function != "count" and not isinstance(types[argument], (*_PLAIN, *REAL)):
                 return f"{call.function} is over type {types[argument].simpleString()}"
     return None
 

@@ -67,7 +67,7 @@ class Anchored:
         if isinstance(window, Trailing):
             return begin, end
         own = self.own_stops if window.holds_anchor else self.own_starts
-        stops = end if own is None else own
+        stops = np.maximum((end if own is None else own) - window.lag, begin)
         return np.maximum(stops - window.rows, begin), stops
 
     def _at(self, shift: Shift) -> Int64s:

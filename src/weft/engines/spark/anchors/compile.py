@@ -20,7 +20,7 @@ from weft.errors import UnsupportedError
 from weft.expression import column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -29,8 +29,13 @@ if TYPE_CHECKING:
     from weft.query import Keys
 
 
-def run_features(plan: FeaturePlan, sources: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the points with their features, lazily; rows come in no particular order."""
+def run_features(
+    plan: FeaturePlan, sources: Mapping[str, DataFrame], handed: Sequence[str] | None = None
+) -> DataFrame:
+    """Return the points with their features, lazily; rows come in no particular order.
+
+    `handed` names the columns of the points that are handed on, if not all of them.
+    """
     for name, frame in sources.items():
         if frame.isStreaming:
             raise UnsupportedError(
@@ -38,9 +43,9 @@ def run_features(plan: FeaturePlan, sources: Mapping[str, DataFrame]) -> DataFra
                 hint="pass a table, such as what the stream has written so far",
             )
     points = sources[plan.points.source]
-    own = points.columns
+    own = points.columns if handed is None else list(handed)
     if plan.points.rolling:
-        points = _with_features(plan, points, rolling_shipment(plan, points))
+        points = _with_features(plan, points, rolling_shipment(plan, points, own))
     else:
         groups: dict[Any, list[Any]] = {}
         for scope in plan.scopes:
@@ -92,7 +97,7 @@ def _with_features(plan: FeaturePlan, points: DataFrame, shipment: Shipment) -> 
     return rows.select(
         *(
             F.col(own).alias(field.name, metadata=field.metadata)
-            for own, field in zip(shipment.payload, points.schema, strict=True)
+            for own, field in zip(shipment.payload, shipment.handed(points), strict=True)
         ),
         *(F.col(f"f{i}").alias(name) for i, (name, _, _, _) in enumerate(outputs)),
     )

@@ -151,7 +151,9 @@ def _needed(rows: _Rows, events: Bools, trails: list[Trail]) -> Bools:
         default=last_us,
     )
     needed: Bools = own & (rows.times_us >= max(first_us, LEAST))
-    most = max((t.window.rows for t in trails if not isinstance(t.window, Trailing)), default=0)
+    most = max(
+        (t.window.rows_back for t in trails if not isinstance(t.window, Trailing)), default=0
+    )
     if most:
         tied = int(np.count_nonzero(own & (rows.times_us == last_us)))
         needed[np.flatnonzero(own)[-most - tied :]] = True

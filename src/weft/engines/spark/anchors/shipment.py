@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructField
 
     from weft.plan import Scan
     from weft.plan.anchors import FeaturePlan, Trail
@@ -38,9 +38,15 @@ class Shipment:
 
     frame: DataFrame
     keys: tuple[str, ...]
-    payload: tuple[str, ...]  # where each column of the points is
+    payload: tuple[str, ...]  # where each column of the points is that is handed on
     trails: tuple[tuple[int, ...], ...]  # of each source of events, by their places in the plan
     arguments: tuple[Mapping[str, str], ...]  # of each source, expression -> column
+    names: tuple[str, ...] | None = None  # of the points' columns that are handed on, if not all
+
+    def handed(self, points: DataFrame) -> list[StructField]:
+        """Return the columns of the points that are handed on."""
+        names = points.columns if self.names is None else self.names
+        return [points.schema[name] for name in names]
 
     def own(self, plan: FeaturePlan, source: int) -> list[Trail]:
         """Return the trails of a source, with arguments by the names of columns."""
@@ -92,12 +98,12 @@ class _Columns:
         return frame.select(*(F.expr(text).alias(name) for text, name in self.names.items()))
 
 
-def rolling_shipment(plan: FeaturePlan, data: DataFrame) -> Shipment:
-    """Send the rows of a table, which are points and events at once."""
+def rolling_shipment(plan: FeaturePlan, data: DataFrame, handed: Sequence[str]) -> Shipment:
+    """Send the rows of a table, which are points and events at once; hand some columns on."""
     ((scan, keys, own),) = plan.scopes
     assert scan.time is not None
     columns = _Columns()
-    payload = [columns.name(column(f.name), "p") for f in data.schema]
+    payload = [columns.name(column(name), "p") for name in handed]
     plain = {column(f.name): f.dataType for f in data.schema}
     types = {text: data.selectExpr(f"{text} AS k").schema[0].dataType for _, text in keys}
     key_names = tuple(columns.name(_key(text, type), "k") for text, type in types.items())
@@ -112,7 +118,7 @@ def rolling_shipment(plan: FeaturePlan, data: DataFrame) -> Shipment:
         columns.names[kept] = EVENT
     frame = columns.select(data)
     ordered = _clustered(plan, frame, key_names)
-    return Shipment(ordered, key_names, tuple(payload), (own,), (arguments,))
+    return Shipment(ordered, key_names, tuple(payload), (own,), (arguments,), tuple(handed))
 
 
 def as_of_shipment(
