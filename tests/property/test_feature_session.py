@@ -44,6 +44,10 @@ def test_a_session_serves_what_as_of_gives(data: st.DataObject) -> None:
         want = weft.as_of(points, pa.concat_tables(parts), time="ts", at="at", **asked)
         got = session.as_of(points, at="at")
         assert repr(got.to_pylist()) == repr(want.to_pylist())
+        if data.draw(st.booleans()):
+            before, session = session.metrics, weft.FeatureSession.restore(session.snapshot())
+            assert session.metrics.held == before.held
+            assert repr(session.as_of(points, at="at").to_pylist()) == repr(want.to_pylist())
     rows = pa.concat_tables(parts)
     assert session.metrics.held <= rows.num_rows
 
@@ -111,3 +115,19 @@ def test_mistakes_leave_a_session_as_it_was() -> None:
         session.push(pa.table({"k": ["a"], "ts": [0]}))
     found = session.as_of(pa.table({"k": ["a"], "at": [5]}), at="at")
     assert found["s_1m"].to_pylist() == [1]
+
+
+def test_a_session_that_saw_nothing_has_a_snapshot_and_other_bytes_are_refused() -> None:
+    asked: dict[str, Any] = {"windows": {"5us": 5}, "aggs": {"n": weft.agg.count()}, "by": ["k"]}
+    session = weft.FeatureSession(time="ts", watermark=3, **asked)
+    again = weft.FeatureSession.restore(session.snapshot())
+    again.push(pa.table({"k": ["a", "b"], "ts": [10, 12]}))
+    assert again.as_of(pa.table({"k": ["a"], "at": [11]}), at="at")["n_5us"].to_pylist() == [1]
+    with pytest.raises(weft.DataError, match="is forgotten"):
+        weft.FeatureSession.restore(again.snapshot()).as_of(
+            pa.table({"k": ["a"], "at": [1]}), at="at"
+        )
+    whole = again.snapshot()
+    for other in (b"", b"nothing", whole[: len(whole) // 2]):
+        with pytest.raises(weft.DataError, match="no snapshot of a feature session"):
+            weft.FeatureSession.restore(other)

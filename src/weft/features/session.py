@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from weft.features.runs import bind_features, plan_bound, run_plan
 from weft.frames import to_arrow
 from weft.plan import Scan
 from weft.plan.anchors import EventFeatures, FeatureQuery
+from weft.plan.anchors.node_json import asked_from_json, asked_to_json
 from weft.time import duration_us, instant
 from weft.window.trailing import Trailing
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from weft.window.trailing import Closed, TrailingRows
 
 _POINTS, _EVENTS = "points", "events"
+_VERSION, _TOLD = 1, b"weft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class FeatureSession:
         round: Duration | None = None,
         watermark: Duration | None = None,
     ) -> None:
-        self._asked = EventFeatures.of(
+        asked = EventFeatures.of(
             _EVENTS,
             time=time,
             by=by,
@@ -83,11 +86,15 @@ class FeatureSession:
             closed=closed,
             round=round,
         )
-        self._watermark_us = None if watermark is None else duration_us(watermark)
-        if self._watermark_us is not None and self._watermark_us < 0:
+        watermark_us = None if watermark is None else duration_us(watermark)
+        if watermark_us is not None and watermark_us < 0:
             raise QueryError("a watermark is not negative", hint="give a delay of zero or more")
-        self._scan = Scan(_EVENTS, time, self._asked.where, self._asked.inputs)
-        found = self._asked.windows
+        self._open(asked, watermark_us)
+
+    def _open(self, asked: EventFeatures, watermark_us: int | None) -> None:
+        self._asked, self._watermark_us = asked, watermark_us
+        self._scan = Scan(_EVENTS, asked.time, asked.where, asked.inputs)
+        found = asked.windows
         self._ranges = [window for window in found if isinstance(window, Trailing)]
         rows = [window.rows_back for window in found if not isinstance(window, Trailing)]
         self._held = HeldEvents(len(self._asked.keys), max(rows, default=0))
@@ -124,6 +131,62 @@ class FeatureSession:
         if times.size:
             self._latest_us = max(self._latest_us, int(times.max()))
             self._move_horizon()
+
+    def snapshot(self) -> bytes:
+        """Return the session as bytes, for `restore` here or in another process.
+
+        It has what was asked and the events that are held, as an Arrow stream; no code.
+
+        >>> import pyarrow as pa, weft
+        >>> asked = {"windows": {"1m": "1 minute"}, "aggs": {"n": weft.agg.count()}}
+        >>> session = weft.FeatureSession(time="ts", **asked)
+        >>> session.push(pa.table({"ts": [0, 50_000_000]}))
+        >>> again = weft.FeatureSession.restore(session.snapshot())
+        >>> again.as_of(pa.table({"now": [60_000_000]}), at="now")["n_1m"].to_pylist()
+        [2]
+        """
+        told = {
+            "weft_feature_session": _VERSION,
+            "asked": asked_to_json(self._asked),
+            "watermark_us": self._watermark_us,
+            "latest_us": self._latest_us,
+            "horizon_us": self._held.horizon_us,
+            "events": self._events,
+            "late": self._late,
+            "typed": self._schema is not None,
+        }
+        schema = self._schema or pa.schema([])
+        rows = pa.concat_tables([schema.empty_table(), *(run.rows for run in self._held.runs)])
+        rows = rows.replace_schema_metadata({_TOLD: json.dumps(told)})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        return sink.getvalue().to_pybytes()
+
+    @staticmethod
+    def restore(snapshot: bytes) -> FeatureSession:
+        """Return the session that `snapshot` wrote; it goes on with identical answers.
+
+        Custom aggregates must be defined in this process.
+        """
+        try:
+            rows = pa.ipc.open_stream(snapshot).read_all()
+            told = json.loads((rows.schema.metadata or {})[_TOLD])
+            if told["weft_feature_session"] != _VERSION:
+                raise ValueError(f"version {told['weft_feature_session']}")
+            asked = asked_from_json(told["asked"])
+        except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as reason:
+            raise DataError(
+                f"these bytes are no snapshot of a feature session: {reason}",
+                hint="pass what session.snapshot() returned, whole",
+            ) from None
+        session = object.__new__(FeatureSession)
+        session._open(asked, told["watermark_us"])
+        if told["typed"]:
+            session.push(rows.replace_schema_metadata(None))
+        session._latest_us, session._held.horizon_us = told["latest_us"], told["horizon_us"]
+        session._events, session._late = told["events"], told["late"]
+        return session
 
     def _move_horizon(self) -> None:
         if self._watermark_us is not None:

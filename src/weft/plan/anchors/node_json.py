@@ -7,8 +7,9 @@ from typing import Any
 
 from weft.aggregates import AggregateCall, Partial
 from weft.plan.anchors.nodes import Features, Points, Trail
+from weft.plan.anchors.query import EventFeatures
 from weft.plan.nodes import Scan
-from weft.window.trailing import Trailing, TrailingRows
+from weft.window.trailing import AnchoredWindow, Trailing, TrailingRows
 
 _WINDOWS: dict[str, type[Trailing] | type[TrailingRows]] = {
     "trailing": Trailing,
@@ -26,7 +27,7 @@ def nodes_to_json(features: Features) -> dict[str, Any]:
         "trails": [
             {
                 "events": scans.index(t.events),
-                "window": {"kind": _KINDS[type(t.window)], **asdict(t.window)},
+                "window": _window_to_json(t.window),
                 "keys": [list(key) for key in t.keys],
                 "partials": [[p.kind, *p.args] for p in t.partials],
                 "techniques": list(t.techniques),
@@ -48,7 +49,7 @@ def features_from_json(value: dict[str, Any]) -> Features:
         Trail(
             scans[t["events"]],
             points,
-            _WINDOWS[t["window"]["kind"]](**{k: v for k, v in t["window"].items() if k != "kind"}),
+            _window_from_json(t["window"]),
             tuple((column, expression) for column, expression in t["keys"]),
             tuple(Partial(kind, tuple(args)) for kind, *args in t["partials"]),
             tuple(t["techniques"]),
@@ -60,3 +61,43 @@ def features_from_json(value: dict[str, Any]) -> Features:
         for name, at, function, args, parameters in value["outputs"]
     )
     return Features(trails, outputs)
+
+
+def _window_to_json(window: AnchoredWindow) -> dict[str, Any]:
+    return {"kind": _KINDS[type(window)], **asdict(window)}
+
+
+def _window_from_json(value: dict[str, Any]) -> AnchoredWindow:
+    return _WINDOWS[value["kind"]](**{k: v for k, v in value.items() if k != "kind"})
+
+
+def asked_to_json(asked: EventFeatures) -> dict[str, Any]:
+    """Return what is asked of a source as JSON values."""
+    return {
+        "source": asked.source,
+        "time": asked.time,
+        "keys": [list(key) for key in asked.keys],
+        "where": asked.where,
+        "outputs": [
+            [name, _window_to_json(window), call.function, list(call.args), list(call.parameters)]
+            for name, window, call in asked.outputs
+        ],
+    }
+
+
+def asked_from_json(value: dict[str, Any]) -> EventFeatures:
+    """Read back what is asked of a source."""
+    return EventFeatures(
+        value["source"],
+        value["time"],
+        tuple((column, expression) for column, expression in value["keys"]),
+        value["where"],
+        tuple(
+            (
+                name,
+                _window_from_json(window),
+                AggregateCall(function, tuple(args), tuple(parameters)),
+            )
+            for name, window, function, args, parameters in value["outputs"]
+        ),
+    )
