@@ -14,6 +14,7 @@ from weft.engines.spark.anchors.executor import Described, Feeder
 from weft.engines.spark.anchors.shipment import as_of_shipment, rolling_shipment
 from weft.engines.spark.columnar.hosted_operator import customs_of, result_type
 from weft.engines.spark.columnar.pickles import dumped
+from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.native.events import check_argument
 from weft.engines.spark.session import arrow_schema, spark_schema, types_of
 from weft.errors import UnsupportedError
@@ -43,6 +44,7 @@ def run_features(
                 hint="pass a table, such as what the stream has written so far",
             )
     points = sources[plan.points.source]
+    prepare_executors(points.sparkSession)
     own = points.columns if handed is None else list(handed)
     if plan.points.rolling:
         points = _with_features(plan, points, rolling_shipment(plan, points, own))
