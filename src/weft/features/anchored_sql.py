@@ -151,15 +151,14 @@ def _run_sliding(statement: SlidingStatement, table: pa.Table, engine: str) -> p
     bounds = time_type(table.schema.field(time).type, time)
     at, range_us = found.column(_TIME).to_numpy(), statement.window.range_us
     label, begin, end = statement.window_columns
-    return pa.table(
-        {
-            **{name: found.column(name) for name in names},
-            label: pa.array([f"sliding {format_us(range_us)}"] * at.size, pa.string()),
-            begin: pa.array(shifted(at, -range_us)).cast(bounds),
-            end: pa.array(at).cast(bounds),
-            **{name: found.column(name) for name in statement.aggs},
-        }
-    )
+    columns: dict[str, Any] = {name: found.column(name) for name in names}
+    columns |= {
+        label: pa.array([f"sliding {format_us(range_us)}"] * at.size, pa.string()),
+        begin: pa.array(shifted(at, -range_us)).cast(bounds),
+        end: pa.array(at).cast(bounds),
+    }
+    columns |= {name: found.column(name) for name in statement.aggs}
+    return pa.table(columns)
 
 
 def _evaluated(text: str, table: pa.Table) -> Array:
@@ -213,7 +212,7 @@ def _changes(statement: SlidingStatement, table: pa.Table, time: str) -> pa.Tabl
     """Return each key with each instant at which events come to its window, or leave it."""
     times, valid = read_times(Columns.of(table, [time]).columns[time], time)
     keys = {name: _evaluated(text, table) for name, text in statement.keys}
-    come = pa.table({**keys, _TIME: times})
+    come = pa.table({**keys, _TIME: pa.array(times)})
     if valid is not None:
         come = come.filter(pa.array(valid))
     parts = [come]
