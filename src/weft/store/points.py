@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from weft.engines.local.windows.flow import Flow
     from weft.kernels.partials import Int64s
     from weft.plan.anchors import EventFeatures
+    from weft.window.trailing import AnchoredWindow
 
 _COUNTS = ("count", "count_distinct", "approx_count_distinct")  # of nothing they are 0
 
@@ -44,6 +45,7 @@ def features_from_slices(
 ) -> pa.Table:
     """Append to every point what the slices before its time add up to."""
     width = _width_us(asked)
+    calls = list(dict.fromkeys(call for _, _, call in asked.outputs))
     query = Query(
         "as_of",
         source=asked.source,
@@ -51,7 +53,7 @@ def features_from_slices(
         keys=dict(asked.keys),
         where=asked.where,
         windows={"slice": PeriodicWindow(width, width)},
-        aggs=dict(asked.aggs),
+        aggs={f"a{at}": call for at, call in enumerate(calls)},
     )
     plan = planned(reader.manifest, Workload([query]))
     (query,) = plan.queries
@@ -69,24 +71,25 @@ def features_from_slices(
     codes = operator.codes.encode(
         [evaluate(column(name), frame) for name, _ in asked.keys], frame.rows
     )
-    table = points
-    for label, window in asked.windows:
+    values: dict[AnchoredWindow, list[Array]] = {}
+    for window in asked.windows:
         assert isinstance(window, Trailing)
         lows = at_us - window.range_us
         lows -= lows % width
-        values = _over(flows, codes.astype(np.int64), lows, at_us, query.aggs, types)
-        for (alias, _), found in zip(query.aggs, values, strict=True):
-            table = table.append_column(f"{asked.prefix}{alias}_{label}", found)
+        values[window] = _over(flows, codes.astype(np.int64), lows, at_us, query.aggs, types)
+    table = points
+    for name, window, call in asked.outputs:
+        table = table.append_column(name, values[window][calls.index(call)])
     return table
 
 
 def _width_us(asked: EventFeatures) -> int:
     """Return what window starts are rounded to, or say why slices cannot make up the windows."""
     widths = set()
-    for label, window in asked.windows:
+    for name, window, _ in asked.outputs:
         if not isinstance(window, Trailing) or window.round_us is None or window.closed != "left":
             raise UnsupportedError(
-                f"window {label!r}, {window}, may begin or end inside a slice",
+                f"the window of {name!r}, {window}, may begin or end inside a slice",
                 hint="give round= the width of the slices and closed='left', or pass the events",
             )
         widths.add(window.round_us)
