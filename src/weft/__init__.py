@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from weft.starting import start
     from weft.statement import explain, sql
     from weft.store import Store, refresh
+    from weft.tables import write
 
 __version__ = "0.1.0"
 
@@ -66,6 +67,7 @@ _LATER = {
     "start": "weft.starting",
     "Store": "weft.store",
     "refresh": "weft.store",
+    "write": "weft.tables",
 }
 
 
@@ -83,5 +85,5 @@ __all__ = [
     "Store", "UnsupportedError", "UserWindow", "WeftError", "Workload", "agg", "aggregate", "as_of",
     "calendar", "counting", "cumulating", "explain", "hopping", "measured", "optimize",
     "parse", "punctuated", "refresh", "rewrite", "rolling", "rows", "run", "session", "sql",
-    "start", "tumbling", "verify",
+    "start", "tumbling", "verify", "write",
 ]  # fmt: skip

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import DataError, QueryError
+from weft.expression import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+Kept = Mapping[str, float] | tuple[tuple[str, float], ...]
 
 DEFAULT_RATE = 1000.0
 DEFAULT_KEYS = 100
@@ -28,6 +32,8 @@ class Statistics:
     key_skew: float = 0.0  # share of events of the most frequent key, beyond its fair share
     lateness_us: tuple[int, int, int] = (0, 0, 0)  # median, 99 % and greatest lateness
     join_values: int = 0  # distinct values of what it is joined on; 0: as many as keys
+    # The fraction of events that a filter keeps, by its text; others are guessed by their form.
+    kept: Kept = ()
 
     def __post_init__(self) -> None:
         number = isinstance(self.rate, int | float) and not isinstance(self.rate, bool)
@@ -41,6 +47,14 @@ class Statistics:
                 f"{self.keys!r} keys cannot be planned for",
                 hint="give the number of distinct keys, at least 1",
             )
+        told = {canonical(text): part for text, part in dict(self.kept).items()}
+        object.__setattr__(self, "kept", tuple(told.items()))
+        for text, part in told.items():
+            if not 0 <= part <= 1:
+                raise QueryError(
+                    f"the filter {text} cannot keep {part!r} of the events",
+                    hint="give a fraction between 0 and 1",
+                )
 
     @property
     def events_per_us(self) -> float:

@@ -10,13 +10,13 @@ import os
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.errors import DataError, InputError
-from weft.frames import in_microseconds
+from weft.errors import DataError, InputError, QueryError
+from weft.frames import in_microseconds, kind_of, to_arrow
 from weft.generate.draws import TIMESTAMP, Column, concat
 from weft.generate.files import FORMATS
 
@@ -135,6 +135,41 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
             f"cannot write {path}: the file exists",
             hint="name another file, or say that it may be overwritten (--overwrite)",
         )
+
+
+def write(
+    results: Mapping[str, Any],
+    into: str | Path,
+    format: str = "parquet",
+    *,
+    overwrite: bool = False,
+) -> dict[str, str]:
+    """Write every result of a run under its query's name, and return where each of them is.
+
+    Spark writes folders, one job for each result: rows that results share are computed by the
+    first of these jobs, read by the others, and their memory is given back when all are written.
+    Results of the local engine are files. A result that is there already is an error, unless it
+    may be overwritten.
+
+    >>> import tempfile, pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = write({"lows": pa.table({"lo": [1.5]})}, folder)
+    ...     [path.rsplit("/", 1)[-1] for path in found.values()]
+    ['lows.parquet']
+    """
+    if format not in _READERS:
+        raise QueryError(
+            f"results cannot be written as {format!r}", hint=f"use one of {', '.join(_READERS)}"
+        )
+    if not hasattr(results, "items") or hasattr(results, "sparkSession"):
+        raise QueryError(
+            f"{type(results).__name__} is not a mapping of results by query",
+            hint="name a single result: weft.write({'lows': result}, ...)",
+        )
+    kinds = {name: kind_of(table) for name, table in results.items()}
+    if all(kind == "spark" for kind in kinds.values()):
+        return _by_spark(results, str(into), format, overwrite=overwrite)
+    return _as_files(results, Path(into), format, overwrite=overwrite)
 
 
 def _files_of(folder: Path) -> list[Path]:
@@ -286,3 +321,42 @@ def _near(path: Path) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
+
+
+def _as_files(
+    results: Mapping[str, Any], into: Path, format: str, *, overwrite: bool
+) -> dict[str, str]:
+
+    targets = {name: into / f"{name}.{format}" for name in results}
+    for target in targets.values():
+        refuse_existing(target, overwrite=overwrite)
+    into.mkdir(parents=True, exist_ok=True)
+    return {
+        name: str(write_table(to_arrow(table), targets[name], overwrite=overwrite))
+        for name, table in results.items()
+    }
+
+
+def _by_spark(
+    results: Mapping[str, Any], into: str, format: str, *, overwrite: bool
+) -> dict[str, str]:
+    """Let Spark write, which knows places that are no files of this machine."""
+    from pyspark.errors import AnalysisException
+
+    targets = {name: f"{into.rstrip('/')}/{name}" for name in results}
+    try:
+        for name, frame in results.items():
+            frame.write.mode("overwrite" if overwrite else "errorifexists").format(format).option(
+                "header", "true"
+            ).save(targets[name])
+    except AnalysisException as error:
+        if "PATH_ALREADY_EXISTS" not in str(error):
+            raise
+        raise QueryError(
+            f"the folder {targets[name]} exists already",
+            hint="write elsewhere, or allow it: overwrite=True",
+        ) from None
+    finally:
+        if hasattr(results, "unpersist"):
+            results.unpersist()
+    return targets

@@ -13,6 +13,7 @@ from weft.aggregates.base import (
     function_names,
     monoid,
     monoid_names,
+    rows_where,
 )
 from weft.aggregates.kinds import PARTIAL_KINDS, CustomKind, PartialKind, partial_kind
 from weft.aggregates.laws import Laws
@@ -23,5 +24,5 @@ _REGISTERED = (sums, extremes, distinct, sketches, functions)
 __all__ = [
     "PARTIAL_KINDS", "AggregateCall", "AggregateFunction", "CustomKind", "Laws", "Monoid",
     "Partial", "PartialKind", "aggregate_function", "decompose", "function_names", "monoid",
-    "monoid_names", "partial_kind",
+    "monoid_names", "partial_kind", "rows_where",
 ]  # fmt: skip

@@ -57,15 +57,50 @@ class Monoid:
 class Partial:
     """A monoid bound to its input expressions; the unit of sharing between queries.
 
+    With a condition, `where`, it is of the events for which that is true, and no others: queries
+    that keep different events can then share slices. All built-in partials skip NULL, so such a
+    partial is lifted from values that are NULL elsewhere.
+
     >>> str(Partial("sum", ("price * quantity",))), str(Partial("count_rows", ()))
     ('sum(price * quantity)', 'count(*)')
+    >>> bought = Partial("sum", ("price",), "action = 'buy'")
+    >>> str(bought), bought.reads
+    ("sum(price) where action = 'buy'", ("CASE WHEN action = 'buy' THEN price END",))
     """
 
     kind: PartialKind | CustomKind
     args: tuple[str, ...]
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.where is not None and (not self.args or not is_built_in(self.kind)):
+            raise InternalError(f"a partial of kind {self.kind} takes no condition")
 
     def __str__(self) -> str:
-        return "count(*)" if self.kind == "count_rows" else f"{self.kind}({', '.join(self.args)})"
+        if self.kind == "count_rows" or (self.where is not None and self == rows_where(self.where)):
+            text = "count(*)"
+        else:
+            text = f"{self.kind}({', '.join(self.args)})"
+        return text if self.where is None else f"{text} where {self.where}"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The expressions that an event is lifted from: NULL where the condition is not true."""
+        if self.where is None:
+            return self.args
+        return tuple(f"CASE WHEN {self.where} THEN {arg} END" for arg in self.args)
+
+    def under(self, where: str | None) -> Partial:
+        """Return the same partial of the events for which a condition is true.
+
+        >>> str(Partial("count_rows", ()).under("x > 1"))
+        'count(*) where x > 1'
+        """
+        if where is None:
+            return self
+        if self.kind == "count_rows":
+            return rows_where(where)
+        return Partial(self.kind, self.args, where)
 
     @property
     def monoid(self) -> Monoid:
@@ -78,9 +113,19 @@ class Partial:
         return m.exact_laws if exact and m.exact_laws is not None else m.laws
 
 
+def rows_where(where: str) -> Partial:
+    """Return the partial that counts the events for which a condition is true.
+
+    Where it is zero, a query that keeps these events has no row.
+    """
+    return Partial("count", ("1",), where)
+
+
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate function applied to expressions, as the user wrote it.
+
+    In a plan it may be of the events alone for which `where` is true.
 
     >>> str(AggregateCall("percentile", ("temp",), (0.9,)))
     'percentile(temp, 0.9)'
@@ -89,14 +134,15 @@ class AggregateCall:
     function: str
     args: tuple[str, ...] = ()
     parameters: tuple[float, ...] = ()
+    where: str | None = None
 
     def __post_init__(self) -> None:
         aggregate_function(self.function).check(self)
 
     def __str__(self) -> str:
-        if not self.args and self.function == "count":
-            return "count(*)"
-        return f"{self.function}({', '.join((*self.args, *(f'{p:g}' for p in self.parameters)))})"
+        listed = ", ".join((*self.args, *(f"{p:g}" for p in self.parameters)))
+        text = f"{self.function}({listed or '*' if self.function == 'count' else listed})"
+        return text if self.where is None else f"{text} where {self.where}"
 
     @property
     def aggregate(self) -> AggregateFunction:
@@ -106,7 +152,12 @@ class AggregateCall:
     @property
     def partials(self) -> tuple[Partial, ...]:
         """The partials this call is computed from."""
-        return self.aggregate.partials(self.args)
+        return tuple(p.under(self.where) for p in self.aggregate.partials(self.args))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The expressions that events are lifted from: NULL where the condition is not true."""
+        return self.args if self.where is None else self.partials[0].reads
 
     def lower(self, partials: tuple[Any, ...]) -> Any:
         """Turn the values of `self.partials` into the result."""

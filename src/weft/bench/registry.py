@@ -18,8 +18,8 @@ _FAMILIES = (
     *("kernels.speed", "kernels.latency", "kernels.techniques"),
     *("planners.weave", "planners.factor", "planners.subsume"),
     *("local.speed", "local.memory", "local.subsume", "local.cutty"),
-    *("anchors.techniques", "anchors.local", "joins.entries", "store.nights"),
-    *("spark.batch", "spark.plans", "spark.stream", "anchors.spark"),
+    *("anchors.techniques", "anchors.local", "joins.entries", "mixed.local", "store.nights"),
+    *("spark.batch", "spark.plans", "mixed.spark", "spark.stream", "anchors.spark"),
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,8 +18,21 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 
 from weft.cost.edges.rates import edge_rate
 from weft.cost.occupancy import occupancy
+from weft.cost.selectivity import kept_fraction
 from weft.errors import DataError
-from weft.plan.nodes import FOLD, PICK, RANGES, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import (
+    FOLD,
+    PICK,
+    RANGES,
+    STAIR,
+    Emit,
+    Join,
+    Node,
+    Roll,
+    Scan,
+    Slice,
+    scan_below,
+)
 from weft.techniques import FAN_OUT, TECHNIQUES
 from weft.window import (
     CalendarWindow,
@@ -130,6 +143,16 @@ def shipped_coefficients(engine: str) -> Coefficients:
     return Coefficients.load(place.read_text())
 
 
+def at_part(statistics: Statistics, part: float) -> Statistics:
+    """Return what is known of a part of a source's events.
+
+    >>> from weft.statistics import Statistics
+    >>> at_part(Statistics(rate=50.0, keys=3), 0.1).rate
+    5.0
+    """
+    return replace(statistics, rate=statistics.events_per_us * _SECOND_US * part)
+
+
 # A plan asks for the rate of the same slices once per window that reads them.
 _edge_rate = lru_cache(maxsize=4096)(edge_rate)
 
@@ -142,6 +165,7 @@ class RateModel:
     statistics: Statistics
     name: str = "calibrated"
     unit: str = "ns of work per second of stream"
+    dropped_per_second: float = 0.0  # events that the filter of the scan does not keep
 
     @property
     def events_per_second(self) -> float:
@@ -201,9 +225,17 @@ class RateModel:
             case Join():
                 return self.statistics.key_count
             case Emit():
-                return self.rows_per_second(node.inputs[0])
+                return self._of_query(node).rows_per_second(node.inputs[0])
             case _:
                 assert_never(node)
+
+    def _of_query(self, node: Emit) -> RateModel:
+        """The model of a query's own events, where its scan keeps more than those."""
+        if node.where is None:
+            return self
+        all_kept = kept_fraction(scan_below(node).where, self.statistics)
+        part = min(kept_fraction(node.where, self.statistics) / all_kept, 1.0)
+        return replace(self, statistics=at_part(self.statistics, part))
 
     def node_costs(self, nodes: tuple[Node, ...]) -> tuple[float, ...]:
         """Price each node, in order."""
@@ -217,7 +249,8 @@ class RateModel:
         c = self.coefficients
         match node:
             case Scan():
-                return 0.0  # charged to those who read it
+                # What it keeps is charged to those who read it.
+                return self.dropped_per_second * c.scan_event_ns
             case Slice():
                 return self._reading(node) + self._output(node)
             case Roll():

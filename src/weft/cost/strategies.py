@@ -134,7 +134,7 @@ class ColumnarModel:
         c, rows = self.coefficients, self.rates.rows_per_second
         match node:
             case Scan():
-                return 0.0  # charged to those who read it
+                return self.rates.node_costs((node,))[0]
             case Emit():
                 return rows(node) * c.emit_row_ns
             case Slice() | Roll() if node == base:

@@ -59,7 +59,8 @@ def rewrite(
         raise QueryError(
             f"unknown dialect {dialect!r}", hint=f"use one of {', '.join(get_args(Dialect))}"
         )
-    plan = optimize(parse(sql), planner, "spark", statistics)
+    # Statements run one by one, so one that kept events of others would read them in vain.
+    plan = optimize(parse(sql), planner, "spark", statistics, filters="apart")
     texts = rewrite_plan(plan, dialect)
     if len(texts) == 1:
         return next(iter(texts.values()))
@@ -103,7 +104,7 @@ class _Statement:
 
     @cached_property
     def _arguments(self) -> dict[str, str]:
-        texts = dict.fromkeys(a for p in self.scope.partials for a in p.args)
+        texts = dict.fromkeys(a for p in self.scope.partials for a in p.reads)
         return {text: f"a{i}" for i, text in enumerate(texts)}
 
     @cached_property
@@ -132,7 +133,7 @@ class _Statement:
             name: sql
             for p, plain in partials.items()
             for name, sql in plain.lift(
-                self._names[p], tuple(self._arguments[a] for a in p.args), _TIME
+                self._names[p], tuple(self._arguments[a] for a in p.reads), _TIME
             ).items()
         }
         for i, level in enumerate(levels, 1):
@@ -215,7 +216,8 @@ class _Statement:
         ]
         named = f"(VALUES {', '.join(lines)}) AS windows(number, label, span)"
         listed = ", ".join([*keys, *bounds, *results])
-        return f"SELECT {listed} FROM {source} JOIN {named} ON {NODE} = number"
+        own = "" if first.exists is None else f" WHERE {self._names[first.exists]} > 0"
+        return f"SELECT {listed} FROM {source} JOIN {named} ON {NODE} = number{own}"
 
 
 def kept_moments(columns: Sequence[str]) -> list[str]:

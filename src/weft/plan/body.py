@@ -129,9 +129,9 @@ def _query(emit: Emit, windows: dict[str, Window]) -> Query:
         source=below.source,
         time=below.time,
         keys=dict(emit.keys),
-        where=below.where,
+        where=below.where if emit.where is None else emit.where,
         windows=windows,
-        aggs=dict(emit.outputs),
+        aggs={alias: replace(call, where=None) for alias, call in emit.outputs},
         window_columns=emit.window_columns,
         watermark=below.watermark_us,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from weft.aggregates import AggregateCall, Partial, partial_kind
 from weft.errors import QueryError
@@ -23,6 +23,9 @@ from weft.window import (
     Window,
 )
 from weft.window.user import place_of, window_class
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _WINDOWS: dict[str, type] = {
     "periodic": PeriodicWindow,
@@ -66,12 +69,37 @@ def window_from_json(values: dict[str, Any]) -> Any:
     return window
 
 
-def _partials(partials: tuple[Partial, ...]) -> list[list[Any]]:
-    return [[p.kind, *p.args] for p in partials]
+def partials_to_json(partials: Sequence[Partial]) -> list[Any]:
+    """Return partials as JSON values; those with a condition as an object.
+
+    >>> partials_to_json([Partial("sum", ("x",)), Partial("sum", ("x",), "y > 1")])
+    [['sum', 'x'], {'partial': ['sum', 'x'], 'where': 'y > 1'}]
+    """
+    plain = ([p.kind, *p.args] for p in partials)
+    return [
+        told if p.where is None else {"partial": told, "where": p.where}
+        for p, told in zip(partials, plain, strict=True)
+    ]
 
 
-def _read_partials(values: list[list[str]]) -> tuple[Partial, ...]:
-    return tuple(Partial(partial_kind(kind), tuple(args)) for kind, *args in values)
+def _read_partial(value: Any) -> Partial:
+    told, where = (value["partial"], value["where"]) if isinstance(value, dict) else (value, None)
+    kind, *args = told
+    return Partial(partial_kind(kind), tuple(args), where)
+
+
+def _read_partials(values: list[Any]) -> tuple[Partial, ...]:
+    return tuple(map(_read_partial, values))
+
+
+def _output(alias: str, call: AggregateCall) -> list[Any]:
+    condition = [] if call.where is None else [call.where]
+    return [alias, call.function, list(call.args), list(call.parameters), *condition]
+
+
+def _read_output(value: list[Any]) -> tuple[str, AggregateCall]:
+    alias, function, args, parameters, *where = value
+    return alias, AggregateCall(function, tuple(args), tuple(parameters), *where)
 
 
 def _pairs(values: list[list[Any]]) -> tuple[tuple[Any, Any], ...]:
@@ -100,7 +128,7 @@ def _node_to_json(node: Node, at: dict[Node, int]) -> dict[str, Any]:
                 "inputs": inputs,
                 "keys": [list(k) for k in node.keys],
                 "edges": edges,
-                "partials": _partials(node.partials),
+                "partials": partials_to_json(node.partials),
             }
         case Roll():
             return {
@@ -110,7 +138,7 @@ def _node_to_json(node: Node, at: dict[Node, int]) -> dict[str, Any]:
                 "read": node.read,
                 "technique": node.technique,
                 "keys": [list(k) for k in node.keys],
-                "partials": _partials(node.partials),
+                "partials": partials_to_json(node.partials),
             }
         case Join():
             return {"node": "join", "inputs": inputs, **_join_to_json(node)}
@@ -120,11 +148,9 @@ def _node_to_json(node: Node, at: dict[Node, int]) -> dict[str, Any]:
                 "inputs": inputs,
                 "query": node.query,
                 "label": node.label,
-                "outputs": [
-                    [alias, call.function, list(call.args), list(call.parameters)]
-                    for alias, call in node.outputs
-                ],
+                "outputs": [_output(alias, call) for alias, call in node.outputs],
                 "window_columns": list(node.window_columns),
+                **({} if node.exists is None else {"exists": partials_to_json([node.exists])[0]}),
             }
         case _:
             assert_never(node)
@@ -138,13 +164,13 @@ def _join_to_json(node: Join) -> dict[str, Any]:
                 "window": None if side.window is None else window_to_json(side.window),
                 "early": side.early,
                 "keys": [list(k) for k in side.keys],
-                "partials": _partials(side.partials),
+                "partials": partials_to_json(side.partials),
             }
             for side in node.sides
         ],
         "on": [list(pair) for pair in node.on],
         "keys": [list(k) for k in node.keys],
-        "partials": _partials(node.partials),
+        "partials": partials_to_json(node.partials),
     }
 
 
@@ -196,12 +222,10 @@ def _node_from_json(value: dict[str, Any], inputs: list[Any]) -> Node:
             partials = _read_partials(value["partials"])
             return Join(sides, _pairs(value["on"]), _pairs(value["keys"]), partials)
         case "emit":
-            outputs = tuple(
-                (alias, AggregateCall(function, tuple(args), tuple(parameters)))
-                for alias, function, args, parameters in value["outputs"]
-            )
+            outputs = tuple(map(_read_output, value["outputs"]))
             a, b, c = value["window_columns"]
-            return Emit(tuple(inputs), value["query"], value["label"], outputs, (a, b, c))
+            exists = None if "exists" not in value else _read_partial(value["exists"])
+            return Emit(tuple(inputs), value["query"], value["label"], outputs, (a, b, c), exists)
         case other:
             raise QueryError(
                 f"a plan of this version has no node {other!r}",

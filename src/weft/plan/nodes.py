@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weft.aggregates.base import decompose
 from weft.errors import InternalError
 from weft.query import WINDOW_COLUMNS, Keys
 from weft.window import CumulatingWindow, PeriodicWindow
@@ -188,7 +189,9 @@ class Join(_Identified):
 class Emit(_Identified):
     """Lower partials to the results of one window of one query.
 
-    Several inputs hold the same (key, instance) rows with different partials.
+    Several inputs hold the same (key, instance) rows with different partials. A query that keeps
+    fewer events than its scan has calls under a condition, and `exists` counts its events: rows
+    where there are none belong to other queries.
     """
 
     inputs: tuple[Roll | Join, ...]
@@ -196,6 +199,7 @@ class Emit(_Identified):
     label: str
     outputs: tuple[tuple[str, AggregateCall], ...]
     window_columns: tuple[str, str, str] = WINDOW_COLUMNS
+    exists: Partial | None = None
 
     @property
     def keys(self) -> Keys:
@@ -207,6 +211,17 @@ class Emit(_Identified):
         """The columns of the result, in order."""
         names = tuple(name for name, _ in self.keys)
         return (*names, *self.window_columns, *(alias for alias, _ in self.outputs))
+
+    @property
+    def where(self) -> str | None:
+        """The condition of the query, where its scan keeps more than its events."""
+        return None if self.exists is None else self.exists.where
+
+    @property
+    def needed(self) -> tuple[Partial, ...]:
+        """The partials that rows are made of, each once, the one that tells them apart included."""
+        found = decompose(call for _, call in self.outputs)
+        return found if self.exists is None else tuple(dict.fromkeys((*found, self.exists)))
 
 
 Node = Scan | Slice | Roll | Join | Emit

@@ -56,6 +56,7 @@ def plan_from_json(made: type[P], text: str) -> P:
             )
         statistics = dict(value["statistics"])
         statistics["lateness_us"] = tuple(statistics["lateness_us"])
+        statistics["kept"] = tuple((text, part) for text, part in statistics.get("kept", ()))
         find_customs(value.get("custom", {}))
         plan = made(
             nodes_from_json(value["nodes"]),

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from weft.aggregates import Partial, decompose
+from weft.aggregates import Partial
 from weft.errors import InternalError
 from weft.expression import column, inputs_of, qualified_columns
-from weft.plan.nodes import FOLD, PICK, READS, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.conditions import implies
+from weft.plan.nodes import (
+    FOLD,
+    PICK,
+    READS,
+    STAIR,
+    Emit,
+    Join,
+    Node,
+    Roll,
+    Scan,
+    Slice,
+    scan_below,
+)
 from weft.techniques import TECHNIQUES
-from weft.window import CumulatingWindow, Edges, PeriodicWindow, Window
+from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
 
 
 def validate(nodes: tuple[Node, ...]) -> None:
@@ -132,12 +145,27 @@ def _check_join(node: Join) -> None:
 
 
 def _check_emit(node: Emit) -> None:
+    if node.exists is not None:
+        _check_condition(node, node.exists)
     available = {p for feeder in node.inputs for p in feeder.partials}
-    needed = decompose(call for _, call in node.outputs)
-    _require(set(needed) <= available, "results-have-their-partials", node)
+    _require(set(node.needed) <= available, "results-have-their-partials", node)
+    conditions = {call.where for _, call in node.outputs}
+    _require(conditions == {node.where}, "results-are-of-the-events-of-their-query", node)
     _require(len({i.keys for i in node.inputs}) == 1, "same-keys-as-the-feeder", node)
     windows = {i.window for i in node.inputs if isinstance(i, Roll)}
     _require(len(windows) <= 1, "one-window-per-emit", node)
+
+
+def _check_condition(node: Emit, exists: Partial) -> None:
+    """Check a query that keeps fewer events than its scan."""
+    rolls = [feeder for feeder in node.inputs if isinstance(feeder, Roll)]
+    _require(len(rolls) == len(node.inputs), "joins-filter-their-inputs", node)
+    _require(exists.kind == "count", "rows-exist-by-a-count", node)
+    kept = exists.where is None or implies(exists.where, scan_below(node).where)
+    _require(kept, "the-scan-keeps-the-events-of-its-queries", node)
+    by_the_clock = PeriodicWindow | CumulatingWindow | CalendarWindow
+    timed = all(isinstance(roll.window, by_the_clock) for roll in rolls)
+    _require(timed, "events-of-others-move-no-window", node)
 
 
 def encloses(inner: PeriodicWindow, outer: PeriodicWindow) -> bool:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, get_args
 
-from weft.cost.model import RateModel, coefficients_of
+from weft.cost.model import RateModel, at_part, coefficients_of
 from weft.cost.paper import PaperModel
-from weft.cost.strategies import check_strategy, price
+from weft.cost.selectivity import kept_fraction
+from weft.cost.strategies import check_strategy
 from weft.cost.streams import StreamModel
-from weft.errors import InternalError, QueryError, UnsupportedError
+from weft.errors import QueryError, UnsupportedError
 from weft.plan import ENGINES, Candidate, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.body import COLUMNAR, NATIVE
 from weft.plan.nodes import topological
-from weft.plan.validate import validate
 from weft.planners import factor, independent, slicing, subsume, weave
-from weft.planners.base import Context, NoProposal, Planner, Proposal, StoredSlices
+from weft.planners.base import Context, Planner, Proposal, StoredSlices
+from weft.planners.filters import Filters, sentences
 from weft.planners.joins import is_placement, join_candidates, plan_joins
-from weft.planners.naming import check_technique, named
-from weft.planners.shares import shares_of
+from weft.planners.naming import check_technique
+from weft.planners.shares import MOST_SHARES, shares_of
+from weft.planners.trials import Desk, Trial, shared
 from weft.planners.weave import triweave
 from weft.query import Workload
 from weft.statistics import Statistics
@@ -29,7 +31,6 @@ from weft.time import duration_us, format_us
 
 if TYPE_CHECKING:
     from weft.cost.joins.tuples import SideLoad
-    from weft.plan import Node, StrategyChoice
     from weft.planners.joins.planned import PlannedJoin
     from weft.query import AnyQuery
     from weft.techniques import Form
@@ -50,22 +51,6 @@ MIXED = "mixed"
 _ROUNDING = 1 + 1e-12  # costs that differ by less are equal
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """One planner's answer for one scope; without a proposal the scope stays independent."""
-
-    planner: str
-    proposal: Proposal
-    nodes: tuple[Node, ...]
-    costs: tuple[float, ...]
-    refusal: str = ""
-    choice: StrategyChoice | None = None  # on Spark
-
-    @property
-    def cost(self) -> float:
-        return sum(self.costs)
-
-
 def optimize(
     workload: Workload | AnyQuery,
     planner: str = "auto",
@@ -80,6 +65,7 @@ def optimize(
     micro_batch: Duration | None = None,
     session: bool = False,
     store: StoredSlices | None = None,
+    filters: Filters | None = None,
 ) -> Plan:
     """Plan a workload, or a query alone: the cheapest plan of all planners, or of the one named.
 
@@ -91,8 +77,10 @@ def optimize(
     the one that puts overlapping instances together; without it laws and costs decide. `strategy`
     is how Spark is to run every scope, "native" or "columnar"; without it costs decide scope by
     scope. `micro_batch` plans for a stream on Spark whose micro-batches have the events of that
-    time, `session` for a session of the local engine: both keep windows as events come. With a
-    `store`, a `weft.Store`, the plan is over the slices that are there, or says what they lack.
+    time, `session` for a session of the local engine: both keep windows as events come. `filters`
+    forces whether queries that keep different events share their slices: "together" wherever they
+    may, or "apart"; without it costs decide. With a `store`, a `weft.Store`, the plan is over the
+    slices that are there, or says what they lack.
     """
     if store is not None:
         return store.planned(Workload.of(workload), engine)
@@ -105,22 +93,23 @@ def optimize(
         strategy = strategy or _strategy_of(technique, engine, model)
     _check_statistics(workload, statistics)
     batch_us = _micro_batch_us(micro_batch, engine)
-    scopes = scopes_of(workload, exact_columns)
+    apart = scopes_of(workload, exact_columns)
     joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {})
     names = (planner,) if planner in PLANNERS else tuple(PLANNERS)
-    contexts = [
-        replace(
-            _context(s, scopes, planner, engine, statistics, model, joins, batch_us),
-            technique=technique,
-            form=form,
-            engine=engine,
-            strategy=strategy,
+
+    def context_of(scope: Scope) -> Context:
+        known = _context(scope, apart, planner, engine, statistics, model, joins, batch_us)
+        return replace(known, technique=technique, form=form, engine=engine, strategy=strategy)
+
+    desk = Desk(PLANNERS, names, context_of)
+    if filters not in (None, *get_args(Filters)):
+        raise QueryError(
+            f"filters cannot be {filters!r}", hint=f"use one of {', '.join(get_args(Filters))}"
         )
-        for s in scopes
-    ]
-    trials = [
-        _trials(scope, context, names) for scope, context in zip(scopes, contexts, strict=True)
-    ]
+    counted = model == "paper" or planner == "independent"  # as each would do by itself
+    scopes = shared(apart, desk, "apart" if counted else filters)
+    contexts = [context_of(scope) for scope in apart]
+    trials = [desk.trials(scope, apart) for scope in scopes]
     chosen = _choose(names, trials)
     _refuse_impossible(chosen)
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
@@ -141,12 +130,13 @@ def optimize(
         node_costs=costs,
         candidates=candidates + join_candidates(joins, alone=len(workload) == 1),
         statistics=known.statistics,
-        shares=shares_of(nodes, costs, scopes, [c.model for c in contexts], reasons),
+        shares=shares_of(nodes, costs, apart, [c.model for c in contexts], reasons),
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
-        + _statistics_notes(scopes, contexts)
+        + (sentences(apart, scopes, desk.cost) if len(apart) <= MOST_SHARES else ())
+        + _statistics_notes(apart, contexts)
         + _stream_notes(batch_us)
         + tuple(join.note for join in joins),
-        strategies=tuple(trial.choice for trial in chosen if trial.choice is not None),
+        strategies=tuple(choice for trial in chosen for choice in trial.choices),
     )
 
 
@@ -217,9 +207,15 @@ def _context(
         windows = [w for s in scopes for w in s.windows]
         per_second = planner in _BY_RATE or bool(joins)
         return Context(known, PaperModel.of(known, windows, per_second=per_second))
-    if batch_us is not None:
-        return Context(known, StreamModel.of(known, batch_us))
-    return Context(known, RateModel(coefficients_of(engine), known))
+    part = kept_fraction(scope.scan.where, known)
+    own = at_part(known, part) if part < 1 else known
+    priced: RateModel = (
+        RateModel(coefficients_of(engine), own)
+        if batch_us is None
+        else StreamModel.of(own, batch_us)
+    )
+    dropped = known.events_per_us * 1e6 * (1 - part)
+    return Context(known, replace(priced, dropped_per_second=dropped))
 
 
 def _micro_batch_us(micro_batch: Duration | None, engine: str) -> int | None:
@@ -268,51 +264,7 @@ def _check_statistics(
         )
 
 
-def _trials(scope: Scope, context: Context, names: Sequence[str]) -> dict[str, _Trial]:
-    trials = {"independent": _price("independent", scope, context)}
-    for name in names:
-        if name != "independent":
-            trials[name] = _price(name, scope, context, fallback=trials["independent"])
-    return trials
-
-
-def _price(name: str, scope: Scope, context: Context, fallback: _Trial | None = None) -> _Trial:
-    proposal = PLANNERS[name](scope, context)
-    if isinstance(proposal, NoProposal):
-        if fallback is None:
-            raise InternalError(f"planner {name} has no plan: {proposal.reason}")
-        return replace(fallback, planner=name, refusal=proposal.reason)
-    choice: StrategyChoice | None = None
-    form, costs = context.form, None
-    if context.counts_as_papers_do:
-        costs = context.model.node_costs(topological(proposal.emits))
-    if context.engine == "spark":
-        stock = name == "independent"
-        priced = price(topological(proposal.emits), context.model, context.strategy, stock=stock)
-        choice, costs = priced.choice, priced.costs
-        form = _form_on_spark(choice, context)
-    emits = named(proposal.emits, form, scope.is_exact, context.technique)
-    proposal = replace(proposal, emits=emits)
-    nodes = topological(proposal.emits)
-    try:
-        validate(nodes)
-    except InternalError as error:
-        raise InternalError(f"planner {name}: {error.message}") from error
-    if costs is None or len(costs) != len(nodes):
-        costs = context.model.node_costs(nodes)
-    return _Trial(name, proposal, nodes, costs, choice=choice)
-
-
-def _form_on_spark(choice: StrategyChoice | None, context: Context) -> Form | None:
-    """Tell which form of techniques a strategy runs."""
-    if context.counts_as_papers_do:
-        return None
-    if choice is None or choice.strategy == NATIVE:
-        return "spread"
-    return "incremental" if isinstance(context.model, StreamModel) else "whole"
-
-
-def _choose(names: Sequence[str], trials: Sequence[dict[str, _Trial]]) -> list[_Trial]:
+def _choose(names: Sequence[str], trials: Sequence[dict[str, Trial]]) -> list[Trial]:
     """Choose the cheapest plan of each scope; one planner for all where that costs no more."""
     cheapest = [min((trial[name] for name in names), key=lambda t: t.cost) for trial in trials]
     total = sum(trial.cost for trial in cheapest)
@@ -323,11 +275,12 @@ def _choose(names: Sequence[str], trials: Sequence[dict[str, _Trial]]) -> list[_
     return cheapest
 
 
-def _refuse_impossible(chosen: Sequence[_Trial]) -> None:
+def _refuse_impossible(chosen: Sequence[Trial]) -> None:
     for trial in chosen:
-        if trial.choice is not None and math.isinf(trial.cost):
+        if trial.choices and math.isinf(trial.cost):
+            choice = next((c for c in trial.choices if c.native is None), trial.choices[0])
             raise UnsupportedError(
-                f"the {trial.choice.strategy} strategy is forced, and {trial.choice.reason}",
+                f"the {choice.strategy} strategy is forced, and {choice.reason}",
                 hint="leave the strategy to the plan, or force columnar, which runs everything",
             )
 
@@ -346,13 +299,13 @@ def _reasons(proposal: Proposal) -> list[tuple[tuple[str, str], str]]:
     ]
 
 
-def _name_of(chosen: Sequence[_Trial | PlannedJoin]) -> str:
+def _name_of(chosen: Sequence[Trial | PlannedJoin]) -> str:
     names = {trial.planner for trial in chosen}
     return names.pop() if len(names) == 1 else MIXED
 
 
 def _candidates(
-    names: Sequence[str], trials: Sequence[dict[str, _Trial]], chosen: Sequence[_Trial]
+    names: Sequence[str], trials: Sequence[dict[str, Trial]], chosen: Sequence[Trial]
 ) -> tuple[Candidate, ...]:
     """One line per planner, over all scopes; a mixture gets a line of its own."""
     best = sum(trial.cost for trial in chosen)
@@ -368,14 +321,14 @@ def _candidates(
     return tuple(lines)
 
 
-def _verdict(name: str, tried: Sequence[_Trial], cost: float, winner: str, best: float) -> str:
+def _verdict(name: str, tried: Sequence[Trial], cost: float, winner: str, best: float) -> str:
     refusals = dict.fromkeys(trial.refusal for trial in tried if trial.refusal)
     if name == winner:
         return "chosen"
     if all(trial.refusal for trial in tried):
         return f"no plan of its own: {'; '.join(refusals)}"
     if math.isinf(cost):
-        return "; ".join(dict.fromkeys(t.choice.reason for t in tried if t.choice is not None))
+        return "; ".join(dict.fromkeys(c.reason for t in tried for c in t.choices))
     if best / _ROUNDING <= cost <= best * _ROUNDING:
         return "the same cost"
     if best < cost < 1.01 * best:

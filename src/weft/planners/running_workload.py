@@ -12,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from weft.aggregates import Partial, decompose
 from weft.cost.model import RateModel, coefficients_of
 from weft.errors import InternalError
 from weft.plan import FOLD, Emit, Join, Node, Plan, Roll, Scan, Slice
+from weft.plan.conditions import implies
 from weft.plan.nodes import scan_below, topological
+from weft.plan.scope import Demand, Scope, scopes_of
 from weft.plan.validate import cuts, validate
 from weft.planners.naming import named
 from weft.planners.portfolio import optimize
@@ -25,6 +26,8 @@ from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow,
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from weft.aggregates import Partial
 
 Sources = tuple[str, str | None, str | None]  # source, time column and filter: one scan
 
@@ -40,23 +43,53 @@ def embed_query(plan: Plan, query: Query) -> Plan:
     >>> [type(node).__name__ for node in both.nodes]
     ['Scan', 'Slice', 'Roll', 'Emit', 'Roll', 'Emit']
     """
-    needed = decompose(call for _, call in query.aggs)
+    (asked,) = scopes_of(Workload([query]))
+    found = _embedded(plan, asked) or _planned(plan, query, asked)
+    order = {label: at for at, (label, _) in enumerate(query.windows)}
+    added = tuple(sorted(found, key=lambda emit: order[emit.label]))
+    return _assembled(plan, (*plan.emits, *added), (*plan.queries, query))
+
+
+def _embedded(plan: Plan, asked: Scope) -> tuple[Emit, ...]:
+    """Read all that is asked off slices that keep more events than the query; empty if none has it.
+
+    Slices of other filters serve where they hold the query's partials under its own condition.
+    """
+    own = asked.scan
+    for scan in dict.fromkeys(scan_below(emit) for emit in plan.emits):
+        if (scan.source, scan.time) != (own.source, own.time) or scan.where == own.where:
+            continue
+        if not asked.may_be_mixed or not implies(own.where, scan.where):
+            continue
+        emits = [e for e in plan.emits if scan_below(e) == scan and e.keys == asked.keys]
+        demands = [demand.under(own.where) for demand in asked.demands]
+        rolls = [_found(emits, demand) for demand in demands]
+        if all(rolls):
+            return tuple(_emit(d, inputs) for d, inputs in zip(demands, rolls, strict=True))
+    return ()
+
+
+def _planned(plan: Plan, query: Query, asked: Scope) -> tuple[Emit, ...]:
+    """Let windows read slices of the query's own events where they suffice, and plan the rest."""
     emits = [e for e in plan.emits if _scan(e) == _read_by(query) and e.keys == query.keys]
-    found: dict[str, tuple[Roll, ...]] = {}
-    for label, window in query.windows:
-        rolls = _same_window(emits, window, needed) or _from_slices(emits, window, needed)
-        if rolls:
-            found[label] = rolls
-    missing = {label: w for label, w in query.windows if label not in found}
+    pairs = [(demand, _found(emits, demand)) for demand in asked.demands]
+    found = [_emit(demand, rolls) for demand, rolls in pairs if rolls]
+    missing = {demand.label: demand.window for demand, rolls in pairs if not rolls}
     if missing:
         alone = Workload([query.with_windows(missing)])
-        own = optimize(alone, "auto", plan.engine, plan.statistics)
-        found |= {e.label: tuple(i for i in e.inputs if isinstance(i, Roll)) for e in own.emits}
-    added = tuple(
-        Emit(found[label], query.name, label, query.aggs, query.window_columns)
-        for label, _ in query.windows
+        found += optimize(alone, "auto", plan.engine, plan.statistics).emits
+    return tuple(found)
+
+
+def _found(emits: Sequence[Emit], demand: Demand) -> tuple[Roll, ...]:
+    needed = demand.needed
+    return _same_window(emits, demand.window, needed) or _from_slices(emits, demand.window, needed)
+
+
+def _emit(demand: Demand, rolls: tuple[Roll, ...]) -> Emit:
+    return Emit(
+        rolls, demand.query, demand.label, demand.outputs, demand.window_columns, demand.exists
     )
-    return _assembled(plan, (*plan.emits, *added), (*plan.queries, query))
 
 
 def without_query(plan: Plan, name: str) -> Plan:
@@ -131,7 +164,7 @@ def _assembled(
 ) -> Plan:
     """Put emits together: one scan for all that keep the same events, no partial in vain."""
     nodes = topological(emits)
-    rebuilding = _Rebuilding(_scans(queries), _needs(nodes), edges or {})
+    rebuilding = _Rebuilding(_scans(emits, queries), _needs(nodes), edges or {})
     made: dict[Node, Node] = {}
     for node in nodes:
         made[node] = rebuilding.rebuilt(node, made)
@@ -145,10 +178,11 @@ def _assembled(
     )
 
 
-def _scans(queries: Sequence[Query]) -> dict[Sources, Scan]:
+def _scans(emits: Iterable[Emit], queries: Sequence[Query]) -> dict[Sources, Scan]:
+    asked = {query.name: query for query in queries}
     readers: dict[Sources, list[Query]] = {}
-    for query in queries:
-        readers.setdefault(_read_by(query), []).append(query)
+    for emit in emits:
+        readers.setdefault(_scan(emit), []).append(asked[emit.query])
     return {
         read: Scan(
             *read,
@@ -164,10 +198,7 @@ def _needs(nodes: Sequence[Node]) -> dict[Node, dict[Partial, None]]:
     """Return the partials that anyone above reads of each node."""
     needs: dict[Node, dict[Partial, None]] = {node: {} for node in nodes}
     for node in reversed(nodes):
-        if isinstance(node, Emit):
-            own = dict.fromkeys(decompose(call for _, call in node.outputs))
-        else:
-            own = needs[node]
+        own = dict.fromkeys(node.needed) if isinstance(node, Emit) else needs[node]
         for feeder in node.inputs:
             if isinstance(feeder, Slice | Roll):
                 known = set(feeder.partials)

@@ -6,13 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from weft.plan import Emit, Node, Roll, Scan, Share, Slice
-from weft.plan.nodes import topological
+from weft.plan.nodes import scan_below, topological
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from weft.cost.model import CostModel
     from weft.plan import Scope
+    from weft.query import Keys
     from weft.window import Window
 
 # A bill of more lines is read by nobody, and costs more to write than the plan.
@@ -33,10 +34,14 @@ def shares_of(
     marginal = _marginal_costs(nodes, costs)
     emits = {(e.query, e.label): e for e in nodes if isinstance(e, Emit)}
     feeders = {i for n in nodes if isinstance(n, Roll) for i in n.inputs}
+    readers: dict[tuple[Scan, Keys], Counter[Window]] = {}
+    for emit in emits.values():
+        roll = emit.inputs[0]
+        if isinstance(roll, Roll):
+            readers.setdefault((scan_below(emit), emit.keys), Counter())[roll.window] += 1
     shares: list[Share] = []
     for scope, model in zip(scopes, models, strict=True):
         alone: dict[tuple[object, ...], float] = {}
-        asked = Counter(demand.window for demand in scope.demands)
         for single in scope.emits({}):
             emit = emits[single.query, single.label]
             key = (single.inputs, single.outputs)
@@ -44,6 +49,7 @@ def shares_of(
                 alone[key] = sum(model.node_costs(topological((single,))))
             roll = emit.inputs[0]
             assert isinstance(roll, Roll)
+            asked = readers[scan_below(emit), emit.keys]
             shares.append(
                 Share(
                     emit.query,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from weft.aggregates import AggregateCall, Partial
+from weft.aggregates import AggregateCall, Partial, rows_where
 from weft.errors import InternalError
 from weft.plan import FOLD, PICK, RANGES, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
 from weft.plan import validate as validate_module
@@ -83,6 +83,31 @@ TEN, TWENTY = roll(minutes(10)), roll(minutes(20))
 
 def stair(step: Roll, slices: Slice | Roll, window: PeriodicWindow) -> tuple[Node, ...]:
     return plan(roll(window, step, slices, read=STAIR))
+
+
+WHERE = "x > 1"
+TEN_WHERE = (MIN[0].under(WHERE), rows_where(WHERE))
+LOW_WHERE = (("lo", AggregateCall("min", ("x",), where=WHERE)),)
+
+
+def mixed(
+    partials: tuple[Partial, ...] = (*TEN_WHERE, *MIN),
+    outputs: tuple[tuple[str, AggregateCall], ...] = LOW_WHERE,
+    scanned: str | None = None,
+    exists: Partial = TEN_WHERE[1],
+    window: Window | None = None,
+) -> tuple[Node, ...]:
+    """A query that keeps fewer events than its scan."""
+    read = Roll((replace(SCAN, where=scanned),), window or minutes(10), FOLD, KEYS, partials)
+    return topological((Emit((read,), "q", "w", outputs, exists=exists),))
+
+
+def joined_where() -> tuple[Node, ...]:
+    """A join that would filter its matches."""
+    nodes = joined(SUM)
+    emit = nodes[-1]
+    assert isinstance(emit, Emit)
+    return topological((replace(emit, outputs=LOW_WHERE, exists=TEN_WHERE[1]),))
 
 
 BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
@@ -211,6 +236,12 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
     ),
     ("stair-encloses-its-step", "no slices", lambda: stair(TEN, TEN, minutes(20))),
     ("results-have-their-partials", "no count", lambda: plan(TEN, outputs=ROWS)),
+    ("results-have-their-partials", "no count of its events", lambda: mixed(TEN_WHERE[:1])),
+    ("results-are-of-the-events-of-their-query", "all", lambda: mixed(outputs=LOW)),
+    ("the-scan-keeps-the-events-of-its-queries", "others", lambda: mixed(scanned="x < 0")),
+    ("rows-exist-by-a-count", "minimum", lambda: mixed(exists=TEN_WHERE[0])),
+    ("events-of-others-move-no-window", "session", lambda: mixed(window=session("5 minutes"))),
+    ("joins-filter-their-inputs", "condition", lambda: joined_where()),
     ("one-window-per-emit", "two", lambda: plan(TEN, TWENTY)),
     ("early-inputs-carry-counts", "minimum only", lambda: joined(MIN)),
     ("inputs-are-tied", "no equality", lambda: joined(SUM, on=())),
@@ -250,6 +281,8 @@ LEGAL: dict[str, Callable[[], tuple[Node, ...]]] = {
         outputs=MID,
     ),
     "same session": lambda: plan(roll(SessionWindow(5), roll(SessionWindow(5)))),
+    "a condition": mixed,
+    "a condition within the scan's": lambda: mixed(scanned="x > 0"),
     "slices": lambda: plan(roll(minutes(5, 3), sliced(minutes(5, 3)), technique="two_stacks")),
     "exact counts": lambda: plan(
         roll(

@@ -182,6 +182,8 @@ class Interpreter:
             sides = [sorted(flow[key], key=lambda p: p[:4]) for flow in flows]
             for parts in zip(*sides, strict=True):
                 known = {p: v for part in parts for p, v in part.partials.items()}
+                if node.exists is not None and not known[node.exists]:
+                    continue  # events of other queries alone
                 values = tuple(
                     call.lower(tuple(known[p] for p in call.partials)) for _, call in node.outputs
                 )

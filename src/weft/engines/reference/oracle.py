@@ -64,11 +64,14 @@ def aggregate(call: AggregateCall, events: Iterable[Event]) -> Any:
 
 
 def fold(partial: Partial, events: Iterable[Event]) -> Any:
-    """Combine the lifted events of one partial, oldest first."""
+    """Combine the lifted events of one partial, oldest first; of those its condition keeps."""
     monoid = partial.monoid
     arguments = [compiled(argument) for argument in partial.args]
+    keep = compiled(partial.where) if partial.where is not None else None
     total = monoid.identity
     for event in events:
+        if keep is not None and keep(event.row) is not True:
+            continue
         lifted = monoid.lift(tuple(read(event.row) for read in arguments), event.time_us)
         total = monoid.combine(total, lifted)
     return total

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from weft.cost.strategies import check_strategy
 from weft.engines.spark.columnar.strategy import ColumnarStrategy
 from weft.engines.spark.joins.compile import compile_joins, unsupported_joins
+from weft.engines.spark.native.shared_flow import may_share
 from weft.engines.spark.native.strategy import NativeStrategy
 from weft.engines.spark.run_measures import measured
 from weft.engines.spark.shared_rows import SharedResults, in_memory
@@ -57,20 +58,32 @@ class SparkEngine:
         """Return a lazy DataFrame for each query, in the order of the plan."""
         results: dict[str, DataFrame] = {}
         kept: list[DataFrame] = []
-        for scope in planned_scopes(plan):
-            source = sources[scope.scan.source]
+        for scopes in self._read_together(plan):
+            source = sources[scopes[0].scan.source]
             if source.isStreaming:
                 raise UnsupportedError(
-                    f"the table {scope.scan.source!r} is a stream, and this is a batch run",
+                    f"the table {scopes[0].scan.source!r} is a stream, and this is a batch run",
                     hint="start streams with weft.start",
                 )
-            compiled = self._strategy(scope, plan).compile(scope, source)
+            if len(scopes) > 1:
+                compiled = NativeStrategy(self._keep).compile_together(scopes, source)
+            else:
+                compiled = self._strategy(scopes[0], plan).compile(scopes[0], source)
             results |= compiled.results
             kept += compiled.kept
         joined, shared = compile_joins(plan, sources)
         results |= joined
         kept += shared
         return SharedResults({emit.query: results[emit.query] for emit in plan.emits}, kept)
+
+    def _read_together(self, plan: Plan) -> list[tuple[PlannedScope, ...]]:
+        """Put scopes of one source together that can be computed from one read of it."""
+        found: dict[object, list[PlannedScope]] = {}
+        for scope in planned_scopes(plan):
+            native = self._strategy(scope, plan).name == NATIVE
+            alike = (scope.scan.source, scope.scan.time)
+            found.setdefault(alike if native and may_share(scope) else scope, []).append(scope)
+        return [tuple(scopes) for scopes in found.values()]
 
     def run_measured(
         self, plan: Plan, sources: Mapping[str, DataFrame]

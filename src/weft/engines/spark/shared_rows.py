@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from weft.engines.spark.sql.fan_out import NODE
 from weft.expression import column
 
 if TYPE_CHECKING:
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 
 def in_memory(rows: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Keep rows for results that are run one after another."""
-    return rows.persist()
+    """Keep rows for results that are run one after another.
+
+    Those of a window lie together: Spark then skips what it kept of other windows.
+    """
+    return rows.sortWithinPartitions(NODE).persist()
 
 
 def in_one_statement(rows: DataFrame, by: Sequence[str]) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, assert_never
 
@@ -127,7 +128,8 @@ def title(node: Node) -> str:
             on = " and ".join(f"{a} = {b}" for a, b in node.on)
             return "JOIN" + (f" on {printable(on)}" if on else "")
         case Emit():
-            return f"query {node.query!r} window {node.label!r}"
+            where = "" if node.where is None else f" where {printable(node.where)}"
+            return f"query {node.query!r} window {node.label!r}{where}"
         case _:
             assert_never(node)
 
@@ -205,8 +207,9 @@ def keys_text(keys: Keys) -> str:
 
 
 def outputs_text(node: Emit, limit: int | None = SHORT_LIST) -> str:
-    """List the results of an emit as `alias = call`."""
-    return listing((f"{alias} = {call}" for alias, call in node.outputs), limit)
+    """List the results of an emit as `alias = call`; the condition on all of them is its own."""
+    plain = ((alias, replace(call, where=None)) for alias, call in node.outputs)
+    return listing((f"{alias} = {call}" for alias, call in plain), limit)
 
 
 def lifted_text(node: Slice | Roll | Join) -> str:

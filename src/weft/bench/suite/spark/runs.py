@@ -132,7 +132,7 @@ def run_plan(plan: Plan, inputs: Inputs) -> Runner:
     from weft.engines.spark.engine import SparkEngine
 
     def runner() -> Answer:
-        results = SparkEngine().run(plan, {"readings": inputs.events})
+        results = SparkEngine().run(plan, dict.fromkeys(inputs.workload.sources, inputs.events))
         with results:
             return _answered(inputs, results)
 

@@ -51,7 +51,8 @@ def _kernel(held: Held) -> KernelPartials:
     return held
 
 
-def _counts(held: Held) -> npt.NDArray[np.int64]:
+def counts_of(held: Held) -> npt.NDArray[np.int64]:
+    """Return the counts of a partial that counts events or values."""
     found: npt.NDArray[np.int64] = _kernel(held).fields[0]
     return found
 
@@ -61,11 +62,11 @@ def _masked(values: npt.NDArray[Any], valid: Bools | None) -> Array:
 
 
 def _count(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
-    return pa.array(_counts(parts[0]))
+    return pa.array(counts_of(parts[0]))
 
 
 def _sum(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
-    total, some = parts[0], _counts(parts[1]) > 0
+    total, some = parts[0], counts_of(parts[1]) > 0
     if isinstance(total, LimbSums):
         if total.scale is not None:
             return decimals_of(total, some, type)
@@ -74,7 +75,7 @@ def _sum(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Arra
 
 
 def _average(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
-    total, counts = parts[0], _counts(parts[1])
+    total, counts = parts[0], counts_of(parts[1])
     if isinstance(total, LimbSums) and total.scale is not None:
         assert isinstance(type, pa.Decimal128Type)
         return averaged_decimals(total, counts, type)
@@ -114,7 +115,7 @@ def _field(place: int) -> Lower:
 def _xor(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
     if pa.types.is_null(type):
         return pa.nulls(len(parts[0]))
-    return _masked(_kernel(parts[0]).fields[0], _counts(parts[1]) > 0)
+    return _masked(_kernel(parts[0]).fields[0], counts_of(parts[1]) > 0)
 
 
 def _bags(held: Held) -> Bags:

@@ -18,7 +18,7 @@ from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.values.keys import ColumnCodes
 from weft.engines.local.windows.event_rows import EventRows
 from weft.engines.local.windows.flow import Flow
-from weft.plan.node_json import nodes_to_json, window_to_json
+from weft.plan.node_json import nodes_to_json, partials_to_json, window_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def name_of_base(node: Node) -> str:
 
 def name_of_window(window: Window, partials: Sequence[Partial]) -> str:
     """Name the events of a window that events delimit, the same in every process."""
-    asked = [[p.kind, *p.args] for p in partials]
+    asked = partials_to_json(partials)
     return _digest({"window": window_to_json(window), "partials": asked})
 
 

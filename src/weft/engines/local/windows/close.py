@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.engines.local.output.closed import Closed
 from weft.engines.local.output.tables import result_order
-from weft.engines.local.partials.lower import lower
+from weft.engines.local.partials.lower import counts_of, lower
 from weft.engines.local.windows.flow import Flow, combines_of
 from weft.engines.local.windows.instances import closing_by_shape
 from weft.engines.local.windows.lateness import closes_between
@@ -105,8 +105,13 @@ class Closing:
             found = found.take(found.starts_us >= np.array(least)[found.windows])
         if not found.starts.size:
             return None
-        technique = group.roll.technique
+        technique, emit = group.roll.technique, group.emits[0]
         self.plan.combines += combines_of(found.starts, found.ends, technique)
+        if emit.exists is not None:
+            counts = flow.partials[emit.exists].over_ranges(found.starts, found.ends, technique)
+            found = found.take(counts_of(counts) > 0)
+            if not found.starts.size:
+                return None
         keys, places = flow.keys[found.starts], group.places[found.windows]
         ends_us = found.starts_us + group.ranges_us[found.windows]
         # Ranges are put in order rather than results: numbers are, and results may be texts.
@@ -115,7 +120,6 @@ class Closing:
         partials = {
             p: flow.partials[p].over_ranges(starts, ends, technique) for p in group.roll.partials
         }
-        emit = group.emits[0]
         values = lowered(emit.outputs, partials, types)
         return Closed(
             emit.query,
@@ -132,6 +136,9 @@ class Closing:
         if not isinstance(roll, Roll):
             raise InternalError("a join reached the local engine")
         flow = self._rolled(emit, roll.window)
+        if flow is not None and emit.exists is not None:
+            # Rows without an event of the query are of other queries alone.
+            flow = flow.take(np.flatnonzero(counts_of(flow.partials[emit.exists]) > 0))
         if flow is None or not len(flow):
             return None
         assert flow.ends_us is not None

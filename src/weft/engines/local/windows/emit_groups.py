@@ -47,7 +47,8 @@ def arrange(emits: tuple[Emit, ...]) -> Arrangement:
             and isinstance(roll.feeder, Slice)
             and isinstance(roll.window, PeriodicWindow)
         ):
-            same = together.setdefault((roll.feeder, roll.technique, emit.query, emit.outputs), [])
+            asked = (emit.query, emit.outputs, emit.exists)
+            same = together.setdefault((roll.feeder, roll.technique, *asked), [])
             same.append((emit, place, roll, roll.window))
         else:
             alone.append((emit, place))

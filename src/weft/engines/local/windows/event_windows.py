@@ -94,9 +94,7 @@ class Delimited:
         """Lift a batch; nothing is added yet."""
         timed = events.timed
         partials = {
-            p: row_partials(
-                lift(p, tuple(map(timed.argument, p.args)), timed.times_us), timed.times_us
-            )
+            p: row_partials(lift(p, timed.arguments(p), timed.times_us), timed.times_us)
             for p in self.partials
         }
         marks: dict[str, Array] = {}

@@ -15,11 +15,13 @@ from weft.errors import DataError, InternalError
 from weft.expression import columns_of
 from weft.kernels.arrow_columns import times_of
 from weft.kernels.grouping.dense import bounds_of
+from weft.plan.conditions import cannot_fail
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from weft.aggregates import Partial
     from weft.engines.local.values.arrow import Array
     from weft.engines.local.values.keys import Codes, KeyCodes
     from weft.kernels.partials import Int64s
@@ -51,6 +53,26 @@ class Timed:
         if text not in self._values:
             self._values[text] = evaluate(text, self.frame)
         return self._values[text]
+
+    def arguments(self, partial: Partial) -> tuple[Array, ...]:
+        """Evaluate what a partial is lifted from: NULL where its condition is not true."""
+        if partial.where is None:
+            return tuple(map(self.argument, partial.args))
+        for arg, text in zip(partial.args, partial.reads, strict=True):
+            # What cannot fail is computed for all events, once for all conditions on it.
+            if text not in self._values and cannot_fail(arg):
+                values = self.argument(arg)
+                if pa.types.is_primitive(values.type):
+                    kept = self._condition(partial.where)
+                    self._values[text] = pc.if_else(kept, values, pa.scalar(None, values.type))
+        return tuple(map(self.argument, partial.reads))
+
+    def _condition(self, text: str) -> Array:
+        """Evaluate a condition once; what is NULL is not true."""
+        name = f"({text}) IS TRUE"
+        if name not in self._values:
+            self._values[name] = pc.fill_null(_condition(text, self.frame), False)
+        return self._values[name]
 
     def filter(self, kept: npt.NDArray[np.bool_]) -> Timed:
         """Keep some events."""

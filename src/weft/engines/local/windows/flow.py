@@ -157,9 +157,7 @@ def _sizes(starts: Int64s, ends: Int64s) -> tuple[int, int, int]:
 
 def slice_batch(events: Events, slices: Slices, partials: Sequence[Partial], threads: int) -> Flow:
     """Fold a batch of events into one row per (key, slice), for all partials together."""
-    lifted = {
-        p: lift(p, tuple(map(events.timed.argument, p.args)), events.times_us) for p in partials
-    }
+    lifted = {p: lift(p, events.timed.arguments(p), events.times_us) for p in partials}
     requests = [request for one in lifted.values() for request in one.requests]
     times, keys = events.times_us, events.keys
     asked = requests or [Request("count_rows")]
@@ -199,7 +197,7 @@ def slice_known(
     found: dict[Partial, Held] = {}
     rows: Folded | None = None
     for partial in partials:
-        lifted = lift(partial, tuple(map(timed.argument, partial.args)), timed.times_us)
+        lifted = lift(partial, timed.arguments(partial), timed.times_us)
         (request,) = lifted.requests
         column = request.counted
         if column is None or column.valid is not None:

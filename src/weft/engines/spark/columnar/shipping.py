@@ -101,7 +101,7 @@ class Shipment:
 def arguments_of(scope: PlannedScope) -> list[str]:
     """List the expressions that partials and windows look at, each once."""
     computed = (node for node in scope.nodes if isinstance(node, Slice | Roll))
-    found = dict.fromkeys(arg for node in computed for p in node.partials for arg in p.args)
+    found = dict.fromkeys(arg for node in computed for p in node.partials for arg in p.reads)
     for node in scope.nodes:
         if isinstance(node, Roll) and isinstance(node.window, PunctuatedWindow):
             found[node.window.predicate] = None
@@ -142,7 +142,8 @@ class Renaming:
             case Emit():
                 outputs = tuple((alias, self._call(call)) for alias, call in node.outputs)
                 rolls = tuple(i for i in inputs if isinstance(i, Roll))
-                return replace(node, inputs=rolls, outputs=outputs)
+                exists = None if node.exists is None else self._partials((node.exists,))[0]
+                return replace(node, inputs=rolls, outputs=outputs, exists=exists)
             case Join():
                 raise InternalError("a join reached the columnar strategy")
             case _:
@@ -152,10 +153,11 @@ class Renaming:
         return tuple(self._names.get(text, text) for text in args)
 
     def _partials(self, partials: tuple[Partial, ...]) -> tuple[Partial, ...]:
-        return tuple(Partial(p.kind, self._args(p.args)) for p in partials)
+        """Read what Spark has computed under conditions: values that are NULL elsewhere."""
+        return tuple(Partial(p.kind, self._args(p.reads)) for p in partials)
 
     def _call(self, call: AggregateCall) -> AggregateCall:
-        return AggregateCall(call.function, self._args(call.args), call.parameters)
+        return AggregateCall(call.function, self._args(call.reads), call.parameters)
 
     def _window(self, window: Window) -> Window:
         match window:

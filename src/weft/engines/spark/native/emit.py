@@ -56,14 +56,19 @@ class Emission:
         table = [lines.get(number, []) for number in range(first, max(lines) + 1)]
         known = f"from_json({literal(json.dumps(table))}, 'array<array<{_LINE}>>')"
         # Rows of windows that the query does not have meet an empty list, or none, and go.
-        labelled = self.rows.selectExpr("*", f"inline(get({known}, {NODE} - {first}))")
+        labelled = self._own(emits[0]).selectExpr("*", f"inline(get({known}, {NODE} - {first}))")
         return labelled.selectExpr(*self._columns(emits[0], _LABEL, _end(shapes, _RANGE)))
 
     def _of_one_window(self, emit: Emit, number: int, shapes: Mapping[int, Shape]) -> DataFrame:
         """Return the rows of one window: no table of windows, which every row would look up."""
         end = _end(shapes, f"{_range(shapes[number])}L")
-        own = self.rows.where(f"{NODE} = {number}")
+        own = self._own(emit).where(f"{NODE} = {number}")
         return own.selectExpr(*self._columns(emit, literal(emit.label), end))
+
+    def _own(self, emit: Emit) -> DataFrame:
+        """Return the rows that hold an event of the query; others are of other queries alone."""
+        exists = emit.exists
+        return self.rows if exists is None else self.rows.where(f"{self.names[exists]} > 0")
 
     def _columns(self, emit: Emit, label: str, end: str) -> list[str]:
         time_type = self.events.time_type
@@ -76,7 +81,7 @@ class Emission:
         return [f"{text} AS {column(name)}" for text, name in named]
 
     def _lowered(self, call: AggregateCall) -> str:
-        argument = self.events.types[call.args[0]] if call.args else None
+        argument = self.events.types[call.reads[0]] if call.args else None
         names = tuple(self.names[p] for p in call.partials)
         return lower(Lowered(names, call, argument, self.ranks.get(call.partials[0], ())))
 

@@ -45,7 +45,7 @@ class Events:
         if scan.time is None:
             raise InternalError(f"the time column of {scan.source!r} was not looked up")
         time_type = source.schema[scan.time].dataType
-        texts = tuple(dict.fromkeys(a for p in scope.partials for a in p.args))
+        texts = tuple(dict.fromkeys(a for p in scope.partials for a in p.reads))
         arguments = {text: f"a{i}" for i, text in enumerate(texts)}
         keys = {f"k{i}": text for i, (_, text) in enumerate(scope.keys)}
         time = column(scan.time)
@@ -64,11 +64,11 @@ class Events:
 
     def args(self, partial: Partial) -> tuple[str, ...]:
         """The columns that a partial is lifted from."""
-        return tuple(self.arguments[text] for text in partial.args)
+        return tuple(self.arguments[text] for text in partial.reads)
 
     def arg_types(self, partial: Partial) -> tuple[DataType, ...]:
         """The types of the columns that a partial is lifted from."""
-        return tuple(self.types[text] for text in partial.args)
+        return tuple(self.types[text] for text in partial.reads)
 
 
 def check_inputs(emits: Iterable[Emit], types: Mapping[str, DataType]) -> None:
@@ -87,6 +87,6 @@ def check_argument(call: AggregateCall, types: Mapping[str, DataType]) -> None:
         "integers": IntegralType,
         "booleans": BooleanType,
     }
-    given = types[call.args[0]] if call.args else NullType()
+    given = types[call.reads[0]] if call.args else NullType()
     fits = {name: isinstance(given, kind | NullType) for name, kind in takes.items()}
     check_input(call, given.simpleString(), fits)

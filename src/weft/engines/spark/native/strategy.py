@@ -25,6 +25,8 @@ from weft.engines.spark.native.sessions import (
     may_be_sliced,
     with_sessions,
 )
+from weft.engines.spark.native.shared_events import events_of
+from weft.engines.spark.native.shared_flow import SharedFlow
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.shared_rows import in_memory
 from weft.engines.spark.sql.fan_out import NODE, START
@@ -63,6 +65,18 @@ class NativeStrategy:
         events = Events.of(scope, source)
         check_inputs(scope.emits, events.types)
         return _Compilation(scope, events).compiled(self._keep)
+
+    def compile_together(self, scopes: Sequence[PlannedScope], source: DataFrame) -> Compiled:
+        """Return the lazy results of scopes with several key sets, of events that are read once."""
+        events = events_of(scopes, source)
+        flow = SharedFlow.of(scopes, events)
+        rows = self._keep(flow.rows(), flow.all_keys or (START,))
+        results = {
+            query: flow.emission(rows, scope, own).result(scope.emits_of(query))
+            for scope, own in zip(scopes, events, strict=True)
+            for query in scope.queries
+        }
+        return Compiled(results, (rows,))
 
     def count_rows(self, scope: PlannedScope, source: DataFrame) -> dict[Node, int]:
         """Count the rows of slices and windows, those that no query sees included.

@@ -1,0 +1,95 @@
+"""Scopes of several key sets over one source: one read, and one chain of aggregations for all.
+
+A copy of an event goes to each scope that keeps it, with the keys that the scope groups by; the
+others are NULL in it. The place in the plan tells the rows of scopes apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from weft.engines.spark.native.aggregation import Branch, Flow
+from weft.engines.spark.native.emit import Emission
+from weft.engines.spark.native.levels import Level
+from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
+from weft.engines.spark.sql.readings import reading_of, shapes_of
+from weft.window import SessionWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from weft.engines.spark.native.events import Events
+    from weft.plan.planned_scope import PlannedScope
+
+
+@dataclass(frozen=True)
+class SharedFlow(Flow):
+    """Compiles the windows of several scopes to rows (all keys, place, start, all partials)."""
+
+    scopes: tuple[PlannedScope, ...]
+    all_keys: tuple[str, ...]  # of every scope
+
+    @classmethod
+    def of(cls, scopes: Sequence[PlannedScope], events: Sequence[Events]) -> Self:
+        """Prepare scopes whose events are copies in one frame."""
+        rolls = tuple(roll for scope in scopes for roll in scope.rolls)
+        partials = tuple(dict.fromkeys(p for scope in scopes for p in scope.partials))
+        shapes = dict.fromkeys(shape for roll in rolls for shape in shapes_of(roll.window))
+        return cls(
+            events[0],
+            events[0].frame,
+            Branch(rolls, partials),
+            {shape: i for i, shape in enumerate(shapes)},
+            {p: SPARK_KINDS[p.kind] for p in partials},
+            {p: f"p{i}" for i, p in enumerate(partials)},
+            with_last=False,
+            own_partials_only=False,
+            scopes=tuple(scopes),
+            all_keys=tuple(dict.fromkeys(key for own in events for key in own.keys)),
+        )
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        return self.all_keys
+
+    def rows(self) -> DataFrame:
+        """Return the rows of every window of every scope, under the numbers of their places."""
+        *_, rows = self.steps()
+        return rows
+
+    def emission(self, rows: DataFrame, scope: PlannedScope, events: Events) -> Emission:
+        """Return what reads the results of a scope off the rows of all."""
+        ids = self.levels.ids
+        numbers = {s: ids[roll, s] for roll in scope.rolls for s in shapes_of(roll.window)}
+        return Emission(rows, events, numbers, self.names, {})
+
+    def _clustered(self, rows: DataFrame) -> DataFrame:
+        return rows.repartition(*self.all_keys) if self.all_keys else rows
+
+    def _from_events(self, level: Level) -> DataFrame:
+        """Read events by the scope that they belong to."""
+        places = {number: place for place, number in self.levels.ids.items()}
+        readings = {}
+        for at, scope in enumerate(self.scopes):
+            own = [n for n in sorted(level.places) if places[n][0] in set(scope.nodes)]
+            found = [reading_of(places[n], n, scope.scan, None) for n in own]
+            readings[at] = [reading for reading in found if reading is not None]
+        return super()._from_events(Level(readings, level.special))
+
+
+def may_share(scope: PlannedScope) -> bool:
+    """Tell whether the rows of a scope can be computed in one chain with those of others.
+
+    Not those of sessions, which follow the events, nor partials that are kept as rows or sorted,
+    nor windows that are computed in two ways, whose halves would have to meet.
+    """
+    windows = [roll.window for roll in scope.rolls]
+    partials = [p for node in scope.nodes for p in getattr(node, "partials", ())]
+    return (
+        not any(isinstance(window, SessionWindow) for window in windows)
+        and not any(is_spread(p) or is_holistic(p) for p in partials)
+        and len(set(windows)) == len(windows)
+    )

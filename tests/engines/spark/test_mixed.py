@@ -1,0 +1,126 @@
+"""Filters and key sets on Spark: one read, push-down as before, and the reference engine's rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import weft
+from sampling import examples
+from weft import agg
+from weft.engines.reference.engine import ReferenceEngine
+from weft.engines.spark.engine import SparkEngine
+from weft.engines.spark.session import to_spark
+from weft.planners.portfolio import PLANNERS
+from weft.testing import assert_same_rows
+from weft.testing.strategies import DECOMPOSABLE, events, periodic_windows, workloads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+# In quarters, sums of doubles are the same in any order.
+WHOLE = tuple(call for call in DECOMPOSABLE if "x" not in call.args)
+FILTERS = (None, "day = 1 AND action = 'buy'", "day = 1 AND action = 'error'")
+
+
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    workload=workloads(periodic_windows(6), st.sampled_from(WHOLE), most=8),
+    table=events(),
+    planner=st.sampled_from([*PLANNERS]),
+    strategy=st.sampled_from(["native", "columnar"]),
+)
+def test_random_filters_and_key_sets_together(
+    spark: SparkSession, workload: weft.Workload, table: pa.Table, planner: str, strategy: str
+) -> None:
+    plan = weft.optimize(workload, planner, strategy=strategy, filters="together")
+    note(plan.explain())
+    wanted = ReferenceEngine().answer(workload, {"events": table})
+    with SparkEngine().run(plan, {"events": to_spark(table, spark)}) as got:
+        for query in workload.queries:
+            assert isinstance(query, weft.Query)
+            assert_same_rows(query, got[query.name].toArrow(), wanted[query.name], "spark")
+
+
+def clicks(folder: Path, spark: SparkSession) -> DataFrame:
+    """Two hundred clicks of two days in a file."""
+    times = pa.array(range(0, 200_000_000_000, 1_000_000_000)).cast(pa.timestamp("us", "UTC"))
+    rows = range(200)
+    columns = {
+        "ts": times,
+        "day": [at * 1_000 // 86_400 for at in rows],
+        "customer": [at % 7 for at in rows],
+        "merchant": [at % 3 for at in rows],
+        "action": [("view", "buy", "error", "buy")[at % 4] for at in rows],
+        "amount": [at / 4 for at in rows],
+    }
+    pq.write_table(pa.table(columns), folder / "clicks.parquet")
+    return spark.read.parquet(str(folder / "clicks.parquet"))
+
+
+def asked(*filters: str | None) -> weft.Workload:
+    """Every filter under three key sets."""
+    calls = {"n": agg.count(), "total": agg.sum("amount")}
+    return weft.Workload(
+        weft.Query(
+            f"q{number}_{at}",
+            source="clicks",
+            time="ts",
+            keys=keys,
+            where=where,
+            windows={"1h": "1 hour", "4h": weft.hopping("4 hours", "1 hour")},
+            aggs=calls,
+        )
+        for number, keys in enumerate((["customer"], ["merchant"], []))
+        for at, where in enumerate(filters)
+    )
+
+
+def physical(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_all_key_sets_and_filters_are_one_read_that_skips_what_no_query_keeps(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = clicks(tmp_path, spark)
+    with weft.run(asked(*FILTERS[1:]), {"clicks": frame}) as results:
+        plans = {name: physical(result) for name, result in results.items()}
+        for text in plans.values():
+            assert text.count("FileScan parquet") == 1
+            pushed = text.partition("PushedFilters: [")[2].partition("]")[0]
+            assert "EqualTo(day,1)" in pushed
+            assert "Or(EqualTo(action,buy),EqualTo(action,error))" in pushed
+        # The same rows in memory, for all of them.
+        inside = {
+            text.partition("InMemoryRelation")[2].partition("FileScan")[0]
+            for text in plans.values()
+        }
+        assert len(plans) == 6
+        assert all("Exchange" in text for text in inside)
+
+
+def test_write_puts_every_result_under_its_name_and_gives_the_memory_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    workload, frame = asked(*FILTERS), clicks(tmp_path, spark)
+    wanted = weft.run(workload, {"clicks": frame.toArrow()}, engine="reference")
+    results = weft.run(workload, {"clicks": frame})
+    written = weft.write(results, tmp_path / "out")
+    assert sorted(written) == sorted(query.name for query in workload)
+    for query in workload.queries:
+        assert isinstance(query, weft.Query)
+        found = spark.read.parquet(written[query.name]).toArrow()
+        assert_same_rows(query, found, wanted[query.name], "written")
+    assert not any(result.storageLevel.useMemory for result in results.taken())
+    with pytest.raises(weft.QueryError, match="exists already"):
+        weft.write(results, tmp_path / "out")
+    weft.write(results, tmp_path / "out", overwrite=True)

@@ -1,0 +1,175 @@
+"""Queries that keep different events share: what is kept, what follows, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import weft
+from sampling import examples
+from weft import agg
+from weft.engines.local.engine import LocalEngine
+from weft.engines.reference.engine import ReferenceEngine
+from weft.engines.scalar.expressions import compiled
+from weft.plan import Scan, scopes_of
+from weft.plan.conditions import implies, weakest
+from weft.plan.scope import mixed
+from weft.plan.validate import validate
+from weft.planners.portfolio import PLANNERS, optimize
+from weft.testing import assert_same_rows
+from weft.testing.strategies import events, periodic_windows, workloads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from weft.plan import Scope
+
+RELAXED = settings(
+    deadline=None, max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow]
+)
+CONDITIONS = ("i > 0", "i >= 2", "i = 3", "i < -1", "flag", "x IS NULL", "k = 'a'", "k <> 'b'")
+statistics = st.builds(
+    weft.Statistics, rate=st.sampled_from([1e4, 1e6, 1e8]), keys=st.sampled_from([1, 3, 1000])
+)
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> str:
+    """Some conditions, all of which or one of which must hold."""
+    chosen = draw(st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=3, unique=True))
+    joined = draw(st.sampled_from([" AND ", " OR "])).join(chosen)
+    more = draw(st.sampled_from([None, *CONDITIONS]))
+    return joined if more is None else f"({joined}) AND {more}"
+
+
+def kept(where: str | None, table: pa.Table) -> list[bool]:
+    read = compiled(where or "true = true")
+    return [read(row) is True for row in table.to_pylist()]
+
+
+@RELAXED
+@given(st.lists(filters(), min_size=1, max_size=4), events())
+def test_the_weakest_filter_keeps_what_any_of_them_keeps(texts, table) -> None:
+    either = [any(row) for row in zip(*(kept(text, table) for text in texts), strict=True)]
+    found = weakest(texts)
+    note(str(found))
+    assert kept(found, table) == either
+    assert all(implies(text, found) for text in texts)
+
+
+@RELAXED
+@given(filters(), filters(), events())
+def test_what_a_filter_implies_holds_wherever_it_does(stronger, weaker, table) -> None:
+    if implies(stronger, weaker):
+        pairs = zip(kept(stronger, table), kept(weaker, table), strict=True)
+        assert all(second for first, second in pairs if first)
+
+
+@pytest.mark.parametrize("planner", [*PLANNERS, "auto"])
+@RELAXED
+@given(data=st.data())
+def test_scopes_of_any_filters_together_give_the_rows_of_each(planner, data) -> None:
+    """Whatever costs say: all that may share is put together, and every engine has its rows."""
+    workload = data.draw(workloads(periodic_windows(), most=8))
+    table, known = data.draw(events()), data.draw(statistics)
+    plan = optimize(workload, planner, "local", known, filters="together")
+    note(plan.explain("verbose"))
+    wanted = ReferenceEngine().answer(workload, {"events": table})
+    validate(plan.nodes)
+    for engine in (ReferenceEngine(), LocalEngine()):
+        got = engine.run(plan, {"events": table})
+        for query in workload:
+            assert_same_rows(query, got[query.name], wanted[query.name], engine.name)
+    assert weft.Plan.from_json(plan.explain("json")) == plan
+
+
+def partitions(items: tuple[Scope, ...]) -> Iterator[list[tuple[Scope, ...]]]:
+    """Every way to put items into groups."""
+    if not items:
+        yield []
+        return
+    first, *rest = items
+    for smaller in partitions(tuple(rest)):
+        yield [(first,), *smaller]
+        for at, group in enumerate(smaller):
+            yield [*smaller[:at], (first, *group), *smaller[at + 1 :]]
+
+
+@RELAXED
+@given(
+    chosen=st.lists(st.sampled_from([None, *CONDITIONS]), min_size=2, max_size=4, unique=True),
+    parts=st.lists(st.sampled_from([1e-4, 0.01, 0.1, 0.5, 0.9]), min_size=4, max_size=4),
+    wide=st.booleans(),
+    rate=st.sampled_from([1e3, 1e5]),
+    keys=st.sampled_from([1, 100, 100_000]),
+    engine=st.sampled_from(["local", "spark"]),
+)
+def test_filters_share_within_a_twentieth_of_the_best_way(
+    chosen, parts, wide, rate, keys, engine
+) -> None:
+    told = {text: part for text, part in zip(chosen, parts, strict=False) if text is not None}
+    known = weft.Statistics(rate=rate, keys=keys, kept=told)
+    calls = (
+        {"n": agg.count(), "s": agg.sum("x"), "lo": agg.min("x")} if wide else {"n": agg.count()}
+    )
+    ask = {"source": "events", "time": "ts", "keys": ["k"], "aggs": calls}
+    windows = {"m": weft.tumbling("1 minute"), "h": weft.hopping("10 minutes", "1 minute")}
+    workload = weft.Workload(
+        weft.Query(f"q{at}", where=text, windows=windows, **ask) for at, text in enumerate(chosen)
+    )
+    scopes = scopes_of(workload)
+    prices: dict[Scope, float] = {}
+
+    def cost(group: tuple[Scope, ...]) -> float:
+        scope = mixed(group, scopes)
+        if scope not in prices:
+            names = {demand.query for demand in scope.demands}
+            part = weft.Workload(query for query in workload if query.name in names)
+            plan = optimize(part, "auto", engine, known, filters="together")
+            prices[scope] = plan.cost
+        return prices[scope]
+
+    best = min(sum(map(cost, groups)) for groups in partitions(scopes))
+    plan = optimize(workload, "auto", engine, known)
+    note(plan.explain())
+    assert plan.cost <= 1.05 * best
+
+
+def test_what_all_filters_ask_stays_in_the_one_scan() -> None:
+    ask = {"source": "s", "windows": {"m": "1 minute"}, "aggs": {"n": agg.count()}}
+    texts = ["day = 3 AND action = 'buy'", "action = 'error' AND day = 3"]
+    workload = weft.Workload(weft.Query(f"q{i}", where=t, **ask) for i, t in enumerate(texts))
+    plan = optimize(workload, "auto", "local")
+    (scan,) = (node for node in plan.nodes if isinstance(node, Scan))
+    assert scan.where == "day = 3 AND (action = 'buy' OR action = 'error')"
+    assert [query.where for query in plan.queries] == texts
+
+
+def test_a_filter_that_keeps_little_may_read_by_itself() -> None:
+    calls = {"n": agg.count(), "s": agg.sum("x"), "lo": agg.min("x"), "hi": agg.max("x")}
+    hops = {"h": weft.hopping("10 minutes", "1 minute")}
+    ask = {"source": "s", "windows": hops, "aggs": calls, "keys": ["k"]}
+    filters = [None, "a = 1", "b = 1"]
+    workload = weft.Workload(weft.Query(f"q{i}", where=t, **ask) for i, t in enumerate(filters))
+    kept = {"a = 1": 0.5, "b = 1": 1e-6}
+    known = weft.Statistics(rate=1e4, keys=1_000_000, kept=kept)
+    plan = optimize(workload, "auto", "spark", known)
+    assert [scan.where for scan in plan.scans] == [None, "b = 1"]
+    assert len(optimize(workload, "auto", "spark", known, filters="together").scans) == 1
+    assert len(optimize(workload, "auto", "spark", known, filters="apart").scans) == 3
+
+
+def test_windows_that_events_delimit_have_a_scan_of_their_own() -> None:
+    ask = {"source": "s", "aggs": {"n": agg.count()}}
+    workload = weft.Workload(
+        [
+            weft.Query("a", where="x > 1", windows={"s": weft.session("1 minute")}, **ask),
+            weft.Query("b", where="x > 2", windows={"s": weft.session("1 minute")}, **ask),
+        ]
+    )
+    assert len(optimize(workload, "auto", "local", filters="together").scans) == 2
