@@ -19,7 +19,8 @@ _FAMILIES = (
     *("planners.weave", "planners.factor", "planners.subsume"),
     *("local.speed", "local.memory", "local.subsume", "local.cutty"),
     *("anchors.techniques", "anchors.local", "joins.entries", "mixed.local", "store.nights"),
-    *("spark.batch", "spark.plans", "mixed.spark", "spark.stream", "anchors.spark"),
+    *("spark.batch", "spark.plans", "mixed.spark", "spark.stream", "mixed.stream"),
+    "anchors.spark",
 )
 
 
