@@ -10,9 +10,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from weft.expression import stripped, tree
+from weft.expression import spelled, stripped, tree
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sqlglot import exp
 
     from weft.statistics import Statistics
@@ -28,29 +30,35 @@ def kept_fraction(where: str | None, statistics: Statistics) -> float:
     >>> known = Statistics(kept={"action = 'buy'": 0.02})
     >>> [kept_fraction(text, known) for text in ("action = 'buy'", "action = 'sell'", None)]
     [0.02, 0.1, 1.0]
+    >>> round(kept_fraction("action = 'buy' OR action = 'sell'", known), 3)
+    0.118
     """
-    if where is None:
-        return 1.0
-    told = dict(statistics.kept)
-    return max(told[where] if where in told else _assumed(where), _LEAST)
+    return (
+        1.0
+        if where is None
+        else max(_fraction(where, tuple(dict(statistics.kept).items())), _LEAST)
+    )
 
 
 @lru_cache(maxsize=4096)
-def _assumed(where: str) -> float:
-    return _of(tree(where))
+def _fraction(where: str, told: tuple[tuple[str, float], ...]) -> float:
+    return _of(tree(where), dict(told))
 
 
-def _of(node: exp.Expr) -> float:
+def _of(node: exp.Expr, told: Mapping[str, float]) -> float:
     from sqlglot import exp
 
     node = stripped(node)
+    known = told.get(spelled(node)) if told else None
+    if known is not None:
+        return known
     match node:
         case exp.And():
-            return _of(node.this) * _of(node.expression)
+            return _of(node.this, told) * _of(node.expression, told)
         case exp.Or():
-            return 1 - (1 - _of(node.this)) * (1 - _of(node.expression))
+            return 1 - (1 - _of(node.this, told)) * (1 - _of(node.expression, told))
         case exp.Not():
-            return 1 - _of(node.this)
+            return 1 - _of(node.this, told)
         case exp.EQ() | exp.Is() | exp.NullSafeEQ():
             return _EQUAL
         case exp.In():
