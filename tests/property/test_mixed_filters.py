@@ -32,6 +32,7 @@ RELAXED = settings(
     deadline=None, max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow]
 )
 CONDITIONS = ("i > 0", "i >= 2", "i = 3", "i < -1", "flag", "x IS NULL", "k = 'a'", "k <> 'b'")
+INDEPENDENT = ("i > 0", "flag", "x IS NULL", "k = 'a'", "km < 9")
 statistics = st.builds(
     weft.Statistics, rate=st.sampled_from([1e4, 1e6, 1e8]), keys=st.sampled_from([1, 3, 1000])
 )
@@ -100,7 +101,8 @@ def partitions(items: tuple[Scope, ...]) -> Iterator[list[tuple[Scope, ...]]]:
 
 @RELAXED
 @given(
-    chosen=st.lists(st.sampled_from([None, *CONDITIONS]), min_size=2, max_size=4, unique=True),
+    # None follows from another: what they keep is drawn, and would contradict that.
+    chosen=st.lists(st.sampled_from([None, *INDEPENDENT]), min_size=2, max_size=4, unique=True),
     parts=st.lists(st.sampled_from([1e-4, 0.01, 0.1, 0.5, 0.9]), min_size=4, max_size=4),
     wide=st.booleans(),
     rate=st.sampled_from([1e3, 1e5]),
