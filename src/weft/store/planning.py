@@ -34,7 +34,7 @@ def planned(
     exact = {name: columns_of_table(s.empty_table()).exact for name, s in manifest.schemas.items()}
     known = _statistics(manifest)
     own = {name: known[name] for name in asked.sources if name in known}
-    plan = optimize(asked, "slice", engine, own, exact_columns=exact)
+    plan = optimize(asked, "slice", engine, own, exact_columns=exact, filters="apart")
     if len(asked) > 1:
         notes["each query is answered from the slices by itself"] = None
     return replace(plan, notes=(*plan.notes, *notes))

@@ -295,7 +295,7 @@ def _first_version(id: str, workload: Workload) -> Manifest:
         writer = version("weft-spark")
     except PackageNotFoundError:  # run from a folder of sources
         writer = "not installed"
-    plan = optimize(workload, "slice", "local")
+    plan = optimize(workload, "slice", "local", filters="apart")  # as slices are kept
     return Manifest(id, 1, writer, plan.to_json(), slice_sets(workload))
 
 
