@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from weft.features import Events, as_of, rolling
     from weft.features.session import FeatureSession
     from weft.parsing import parse
-    from weft.plain_sql.statements import rewrite
     from weft.planners.portfolio import optimize
     from weft.sessions.local_session import LocalSession
     from weft.starting import start
     from weft.statement import explain, sql
+    from weft.statement.rewriting import rewrite
     from weft.store import Store, refresh
     from weft.tables import write
 
@@ -62,7 +62,7 @@ _LATER = {
     "as_of": "weft.features",
     "optimize": "weft.planners.portfolio",
     "rolling": "weft.features",
-    "rewrite": "weft.plain_sql.statements",
+    "rewrite": "weft.statement.rewriting",
     "sql": "weft.statement",
     "start": "weft.starting",
     "Store": "weft.store",

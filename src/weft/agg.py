@@ -112,6 +112,71 @@ def count_distinct(c: str) -> AggregateCall:
     return AggregateCall("count_distinct", (c,))
 
 
+def sum_distinct(c: str) -> AggregateCall:
+    """Sum the distinct values."""
+    return AggregateCall("sum_distinct", (c,))
+
+
+def avg_distinct(c: str) -> AggregateCall:
+    """Average the distinct values."""
+    return AggregateCall("avg_distinct", (c,))
+
+
+def collect_list(c: str) -> AggregateCall:
+    """Gather the values that are not NULL, in their own order."""
+    return AggregateCall("collect_list", (c,))
+
+
+def collect_set(c: str) -> AggregateCall:
+    """Gather the distinct values that are not NULL, in their own order."""
+    return AggregateCall("collect_set", (c,))
+
+
+def mode(c: str) -> AggregateCall:
+    """Return the most frequent value; of several, the least."""
+    return AggregateCall("mode", (c,))
+
+
+def corr(y: str, x: str) -> AggregateCall:
+    """Return the correlation of two columns."""
+    return AggregateCall("corr", (y, x))
+
+
+def covar_pop(y: str, x: str) -> AggregateCall:
+    """Return the population covariance of two columns."""
+    return AggregateCall("covar_pop", (y, x))
+
+
+def covar_samp(y: str, x: str) -> AggregateCall:
+    """Return the sample covariance of two columns."""
+    return AggregateCall("covar_samp", (y, x))
+
+
+def regr_slope(y: str, x: str) -> AggregateCall:
+    """Return the slope of the line that explains `y` by `x` best."""
+    return AggregateCall("regr_slope", (y, x))
+
+
+def regr_intercept(y: str, x: str) -> AggregateCall:
+    """Return `y` where the line that explains it by `x` best meets `x = 0`."""
+    return AggregateCall("regr_intercept", (y, x))
+
+
+def regr_r2(y: str, x: str) -> AggregateCall:
+    """Return how much of `y` the best line through `x` explains, from 0 to 1."""
+    return AggregateCall("regr_r2", (y, x))
+
+
+def skewness(c: str) -> AggregateCall:
+    """Return the skewness of the values: 0 where they are symmetric."""
+    return AggregateCall("skewness", (c,))
+
+
+def kurtosis(c: str) -> AggregateCall:
+    """Return the excess kurtosis of the values: 0 where they are normal."""
+    return AggregateCall("kurtosis", (c,))
+
+
 def approx_count_distinct(c: str) -> AggregateCall:
     """Count the distinct values from a small sketch, shared like a sum."""
     return AggregateCall("approx_count_distinct", (c,))

@@ -122,11 +122,7 @@ class CallReader:
         if name in ("first", "last"):
             arguments = self._without_null_flag(arguments)
         if any(isinstance(argument, exp.Distinct) for argument in arguments):
-            raise self.fault(
-                f"{call.name}(DISTINCT ...) is not supported",
-                hint="DISTINCT stands only in COUNT(DISTINCT column)",
-                at=call,
-            )
+            return self._distinct(call, name, arguments)
         wanted = aggregate_function(name).parameters
         if not wanted:
             return name, arguments, ()
@@ -137,6 +133,17 @@ class CallReader:
                 at=call,
             )
         return name, arguments[:-wanted], tuple(map(self._number, arguments[-wanted:]))
+
+    def _distinct(self, call: exp.Anonymous, name: str, arguments: list[exp.Expr]) -> Signature:
+        """Read SUM(DISTINCT x) and AVG(DISTINCT x), which have functions of their own."""
+        values = [value for argument in arguments for value in argument.expressions]
+        if name not in ("sum", "avg") or len(arguments) != 1 or len(values) != 1:
+            raise self.fault(
+                f"{call.name}(DISTINCT ...) is not supported",
+                hint="DISTINCT stands in COUNT, SUM and AVG of one column",
+                at=call,
+            )
+        return f"{name}_distinct", values, ()
 
     def _count(self, call: exp.Anonymous, arguments: list[exp.Expr]) -> Signature:
         first = arguments[0] if arguments else None

@@ -61,7 +61,8 @@ def first_difference(
         at = int(np.argmax(unequal)) if unequal.any() else rows
         return _missing_row(query, got, wanted, at, engine)
     for alias, call in query.aggs:
-        same = _equal(got[alias], wanted[alias], _allowed_error(call))
+        near = call.aggregate.absolute_error
+        same = _equal(got[alias], wanted[alias], _allowed_error(call), near)
         if not same.all():
             at = int(np.argmin(same))
             values = wanted[alias][at].as_py(), got[alias][at].as_py()
@@ -101,13 +102,23 @@ def _sorted(table: pa.Table, by: list[str]) -> pa.Table:
     return table.take(order)
 
 
+def _same(got: Any, wanted: Any) -> bool:
+    """Compare nested values; NaN equals NaN."""
+    if isinstance(got, list) and isinstance(wanted, list):
+        return len(got) == len(wanted) and all(map(_same, got, wanted))
+    return bool(got == wanted or (got != got and wanted != wanted))
+
+
 def _equal(
-    got: pa.ChunkedArray[Any], wanted: pa.ChunkedArray[Any], error: float
+    got: pa.ChunkedArray[Any],
+    wanted: pa.ChunkedArray[Any],
+    error: float,
+    near_zero: float = 0.0,
 ) -> npt.NDArray[np.bool_]:
     """Compare two columns value by value; NULL equals NULL, NaN equals NaN."""
     if pa.types.is_nested(wanted.type):
         pairs = zip(got.to_pylist(), wanted.to_pylist(), strict=True)
-        return np.array([a == b for a, b in pairs], bool)
+        return np.array([_same(a, b) for a, b in pairs], bool)
     if pa.types.is_null(wanted.type):
         return np.ones(len(wanted), bool)
     nulls = _mask(pc.is_null(got)) & _mask(pc.is_null(wanted))
@@ -117,7 +128,7 @@ def _equal(
     a, b = _doubles(got), _doubles(wanted)
     with np.errstate(invalid="ignore"):
         near = np.isfinite(a) & np.isfinite(b)
-        near &= np.abs(a - b) <= error * np.maximum(np.abs(a), np.abs(b))
+        near &= np.abs(a - b) <= error * np.maximum(np.abs(a), np.abs(b)) + near_zero
     both_nan = np.isnan(a) & np.isnan(b)
     one_null = _mask(pc.is_null(got)) ^ _mask(pc.is_null(wanted))
     same: npt.NDArray[np.bool_] = nulls | ((near | (a == b) | both_nan) & ~one_null)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
+    from weft.aggregates import AggregateCall
     from weft.binding import TableColumns
     from weft.compare import Difference
     from weft.engines.base import Engine
@@ -33,7 +34,7 @@ def aggregate(
     time: str | None = None,
     by: AskedKeys | Sequence[str | Column] | Mapping[str, str | Column] = (),
     windows: AskedWindows,
-    aggs: AskedAggregates,
+    aggs: AskedAggregates | Sequence[Column] | Mapping[str, AggregateCall | str | Column],
     where: str | Column | None = None,
     watermark: Duration | None = None,
     **options: Any,
@@ -41,9 +42,10 @@ def aggregate(
     """Aggregate one table over many windows at once; the result is of the table's own type.
 
     `by` is a column, a list of them, or expressions by name; a window that is a duration tumbles;
-    aggregates are calls of `weft.agg` or SQL. Of a Spark DataFrame, keys and the filter may be
-    columns of Spark's, as in `by=[F.upper("city")]`. `options` are those of `run`: engine, planner,
-    statistics, strategy.
+    aggregates are calls of `weft.agg` or SQL. Of a Spark DataFrame, keys, the filter and
+    aggregates may be columns of Spark's, as in `by=[F.upper("city")]` and
+    `aggs=[F.avg("temp").alias("mean")]`. `options` are those of `run`: engine, planner, statistics,
+    strategy.
 
     >>> import pyarrow as pa
     >>> readings = pa.table({"ts": pa.array([0, 90], pa.timestamp("s")), "temp": [20.5, 21.5]})
@@ -54,7 +56,7 @@ def aggregate(
     if hasattr(data, "sparkSession"):
         from weft.engines.spark.columns import computed
 
-        data, by, where = computed(data, by, where)
+        data, by, where, aggs = computed(data, by, where, aggs)
     query = Query(
         "aggregate",
         source="data",
@@ -62,7 +64,7 @@ def aggregate(
         keys=cast("Mapping[str, str]", by),
         where=cast("str | None", where),
         windows=windows,
-        aggs=aggs,
+        aggs=cast("AskedAggregates", aggs),
         watermark=watermark,
     )
     return run(Workload([query]), {"data": data}, **options)

@@ -15,17 +15,27 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import weft
+from engines.spark import statement_tables
+from engines.spark.statement_check import described, views
 from golden.loader import read
 from sampling import examples
 from weft.errors import InternalError, WeftError
 from weft.plain_sql.statements import rewrite_plan
+from weft.statement.blocks import Surroundings, block_of, window_selects
+from weft.statement.projection import Projection
+from weft.statement.relations import Obstacle
+from weft.statement.spellings import gather_cumulations, in_sparks_words
+from weft.statement.syntax import query_of, statements_of
 from weft.testing import assert_same_rows
 from weft.testing.magnitudes import random_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import SparkSession
+
 _GOLDEN = Path(__file__).parents[1] / "golden"
+_SPARK_TESTS = Path(__file__).parents[1] / "engines" / "spark"
 GOOD = [c.text for path in sorted(_GOLDEN.glob("sql/*.test")) for c in read(path)]
 PIECES = (
     "'", '"', "`", "\\", "\\'", "''", "``", ";", "--", "/*", "*/", "\x00", "\n", "é", "🜁",
@@ -88,6 +98,65 @@ def test_statements_that_were_tampered_with_give_only_errors_of_weft(count: int)
         for _ in range(count)
     ]
     assert 0.5 < sum(refused) / len(refused) < 1
+
+
+STATEMENTS = [
+    part.partition("\n")[2].strip()
+    for part in (_SPARK_TESTS / "statements.sql").read_text().split("-- name: ")[1:]
+]
+
+
+def read_as_spark_s(text: str) -> None:
+    """Read a text as the front door does, up to where Spark is asked."""
+    in_sparks_words(text)
+    for statement in (statements_of(text) or {}).values():
+        tree = query_of(statement)
+        if tree is None:
+            continue
+        gather_cumulations(tree)
+        for select in window_selects(tree):
+            try:
+                block = block_of(select, Surroundings(lambda _: frozenset({"ts"}), "UTC"))
+                projection = Projection(block, lambda _: frozenset({"ts"}))
+                projection.check_calls()
+                projection.check()
+            except Obstacle:
+                continue
+
+
+@pytest.mark.parametrize("count", [SOME // 5, pytest.param(MANY // 5, marks=pytest.mark.soak)])
+def test_statements_of_spark_that_were_tampered_with_are_read_or_left(count: int) -> None:
+    random = np.random.default_rng(count)
+    for text in STATEMENTS:
+        only_own_errors(read_as_spark_s, text)
+    for _ in range(count):
+        text = STATEMENTS[int(random.integers(len(STATEMENTS)))]
+        only_own_errors(read_as_spark_s, tampered(random, text))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("count", [60, pytest.param(3_000, marks=pytest.mark.soak)])
+def test_the_front_door_takes_what_spark_takes_and_nothing_else(
+    spark: SparkSession, count: int
+) -> None:
+    from pyspark.errors import PySparkException
+
+    tables = statement_tables.made(spark)
+    random = np.random.default_rng(count)
+    taken = 0
+    for _ in range(count):
+        text = tampered(random, STATEMENTS[int(random.integers(len(STATEMENTS)))])
+        with views(spark, tables):
+            try:
+                wanted = described(spark.sql(text))
+            except (PySparkException, UnicodeError):
+                wanted = None
+        refused = only_own_errors(lambda t: weft.sql(t, **tables), text)
+        if wanted is not None:
+            taken += 1
+            assert not refused, text
+            assert described(weft.sql(text, **tables)) == wanted, text
+    assert taken
 
 
 @pytest.mark.parametrize("unit", ["''", "``", '""'])

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from weft.aggregates import distinct, extremes, functions, sketches, sums
+from weft.aggregates import (
+    distinct,
+    extremes,
+    functions,
+    gathered,
+    moments,
+    sketches,
+    spark_sketches,
+    sums,
+)
 from weft.aggregates.base import (
     AggregateCall,
     AggregateFunction,
@@ -19,7 +28,9 @@ from weft.aggregates.kinds import PARTIAL_KINDS, CustomKind, PartialKind, partia
 from weft.aggregates.laws import Laws
 
 # Imported for their registrations.
-_REGISTERED = (sums, extremes, distinct, sketches, functions)
+_REGISTERED = (
+    sums, moments, extremes, distinct, sketches, functions, gathered, spark_sketches,
+)  # fmt: skip
 
 __all__ = [
     "PARTIAL_KINDS", "AggregateCall", "AggregateFunction", "CustomKind", "Laws", "Monoid",

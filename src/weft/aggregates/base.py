@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weft.aggregates.laws import Laws
 
 # How the type of a result follows from the type of the first argument.
-ResultType = Literal["same", "sum", "average", "long", "double", "boolean", "any"]
+ResultType = Literal["same", "sum", "average", "long", "double", "boolean", "list", "any"]
 # What a function can be applied to.
 InputType = Literal["anything", "plain values", "numbers", "integers", "booleans"]
 
@@ -197,6 +197,7 @@ class AggregateFunction:
     parameters: int = 0  # ranks, given after the columns
     kind_of_rows: PartialKind | None = None  # what a call without columns needs
     relative_error: float = 0.0  # the largest, against the exact result
+    absolute_error: float = 0.0  # of results in which sums cancel, down to zero
     # Of a user's own: the module that defines it, and the version it was declared with.
     module: str | None = None
     version: str | None = None

@@ -31,7 +31,7 @@ def _sum(partials: Values, ranks: Ranks) -> Any:
     return total.value() if partials[1] else None
 
 
-def _average(partials: Values, ranks: Ranks) -> Any:
+def average(partials: Values, ranks: Ranks) -> Any:
     """Divide the exact sum; an average of integers is a double."""
     total, count = partials
     if not count:
@@ -85,7 +85,7 @@ for _function in (
         "count", (), accepts="anything", result="long", arity=(0, 1), kind_of_rows="count_rows"
     ),
     AggregateFunction("sum", ("sum", "count"), _sum, "numbers", "sum"),
-    AggregateFunction("avg", ("sum", "count"), _average, "numbers", "average"),
+    AggregateFunction("avg", ("sum", "count"), average, "numbers", "average"),
     *(
         AggregateFunction(
             name, ("moments",), _spread(sample=sample, root=root), "numbers", "double"

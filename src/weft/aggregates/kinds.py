@@ -8,9 +8,14 @@ from __future__ import annotations
 from typing import Literal, NewType, get_args
 
 PartialKind = Literal[
-    "count_rows", "count", "sum", "moments", "product", "min", "max", "bit_and", "bit_or",
-    "bit_xor", "bool_and", "bool_or", "first", "last", "min_by", "max_by", "distinct", "values",
-    "quantiles", "hll",
+    "count_rows", "count", "sum", "moments", "comoments", "shape_moments", "product", "min", "max",
+    "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "first", "last", "min_by", "max_by",
+    "distinct", "values", "quantiles", "hll", "bag", "set", "tally",
+    "hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg",
+    "kll_sketch_agg_bigint", "kll_sketch_agg_float", "kll_sketch_agg_double",
+    "kll_merge_agg_bigint", "kll_merge_agg_float", "kll_merge_agg_double",
+    "approx_top_k_accumulate", "approx_top_k_combine", "bitmap_construct_agg", "bitmap_or_agg",
+    "bitmap_and_agg",
 ]  # fmt: skip
 PARTIAL_KINDS: tuple[PartialKind, ...] = get_args(PartialKind)
 CustomKind = NewType("CustomKind", str)

@@ -40,6 +40,21 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
         raise QueryError(f"{file}: {error.message}", hint=error.hint) from error
 
 
+def workload_or_statements(file: Path | None, sql: str | None) -> Workload | str:
+    """Read queries that weft reads by itself, or else the text of statements for Spark."""
+    from weft.statement.syntax import statements_of
+
+    try:
+        return workload_of(file, sql)
+    except QueryError:
+        if file is not None and str(file) == "-":
+            raise  # it has been read to its end
+        text = statement_text(file, sql)
+        if not statements_of(text):
+            raise
+        return text
+
+
 def statement_text(file: Path | None, sql: str | None) -> str:
     """Return the statements themselves, of a file, of standard input, or as given."""
     if (file is None) == (sql is None):
@@ -82,9 +97,11 @@ def frames_of(given: Sequence[str], workload: Workload) -> dict[str, DataFrame]:
     return {s: read_frame(Path(path).expanduser(), session) for s, path in paths.items()}
 
 
-def places_of(given: Sequence[str], workload: Workload, noun: str) -> dict[str, str]:
+def places_of(given: Sequence[str], workload: Workload | None, noun: str) -> dict[str, str]:
     """Find where each source of the workload is, in the `NAME=PATH` pairs of an option."""
     places = _pairs_of(given, noun)
+    if workload is None:
+        return places
     missing = [source for source in workload.sources if source not in places]
     if missing:
         known = f", the {noun}s given are {', '.join(places)}" if places else ""

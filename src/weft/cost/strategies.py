@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from weft.aggregates.base import is_built_in
+from weft.aggregates.spark_sketches import MERGED_BY
 from weft.cost.model import Coefficients, RateModel, coefficients_of
 from weft.cost.streams import StreamModel, rows_kept, stream_obstacles
 from weft.errors import QueryError
@@ -40,7 +41,8 @@ _TIMED = PeriodicWindow | CumulatingWindow | CalendarWindow
 SHIPPED_PARTIALS = frozenset(
     {
         "count_rows", "count", "sum", "min", "max", "first", "last", "min_by", "max_by", "bool_and",
-        "bool_or", "product", "bit_and", "bit_or", "bit_xor", "moments",
+        "bool_or", "product", "bit_and", "bit_or", "bit_xor", "moments", "comoments",
+        "shape_moments",
     }
 )  # fmt: skip
 _NEVER = math.inf
@@ -82,6 +84,20 @@ def native_obstacles(node: Node) -> list[str]:
         if own:
             found.append(f"aggregate {own[0]!r} is written in Python")
     return found
+
+
+def columnar_obstacles(node: Node) -> list[str]:
+    """Say why kernels cannot compute a node; nothing where they can.
+
+    >>> scan = Scan("t", "ts", None, ())
+    >>> from weft.aggregates import Partial
+    >>> columnar_obstacles(Slice(scan, (), Edges.of([PeriodicWindow(2, 2)]),
+    ...                          (Partial("hll_sketch_agg", ("x",)),)))
+    ['hll_sketch_agg(x) is a sketch that Spark alone makes']
+    """
+    if not isinstance(node, Roll | Slice):
+        return []
+    return [f"{p} is a sketch that Spark alone makes" for p in node.partials if p.kind in MERGED_BY]
 
 
 def slices_to_ship(nodes: tuple[Node, ...]) -> Slice | Roll | None:
@@ -207,6 +223,8 @@ def price(
         return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
     native = (_NEVER,) * len(nodes) if obstacles else native_costs(nodes, model)
     columnar, ships = _columnar(nodes, model)
+    if any(map(columnar_obstacles, nodes)):
+        columnar = (_NEVER,) * len(nodes)
     totals = {NATIVE: sum(native), COLUMNAR: sum(columnar)}
     prefers = NATIVE if stock and not obstacles else min(totals, key=lambda name: totals[name])
     name = forced or prefers

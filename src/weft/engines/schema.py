@@ -90,6 +90,7 @@ def call_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
         "double": pa.float64(),
         "boolean": pa.bool_(),
         "any": pa.null(),
+        "list": pa.list_(first),
         "same": first,
     }
     kind = call.aggregate.result

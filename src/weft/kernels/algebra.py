@@ -233,6 +233,61 @@ class Moments(NamedTuple):
         return a[0] == b[0] and a[1] == b[1] and a[2] == b[2]
 
 
+class Comoments(NamedTuple):
+    """Merge (count, means, central sums) of pairs; fields as in `weft.aggregates.moments`."""
+
+    identity: Any = (0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def combine(op, a: Any, b: Any) -> Any:
+        if a[0] == 0:
+            return b
+        if b[0] == 0:
+            return a
+        count = a[0] + b[0]
+        dy, dx, share = b[1] - a[1], b[2] - a[2], b[0] / count
+        weight = a[0] * share
+        return (
+            count,
+            a[1] + dy * share,
+            a[2] + dx * share,
+            a[3] + b[3] + dy * dx * weight,
+            a[4] + b[4] + dy * dy * weight,
+            a[5] + b[5] + dx * dx * weight,
+        )
+
+    def same(op, a: Any, b: Any) -> bool:
+        return bool(a == b)
+
+
+class ShapeMoments(NamedTuple):
+    """Merge (count, mean, central sums of powers 2 to 4); as in `weft.aggregates.moments`."""
+
+    identity: Any = (0, 0.0, 0.0, 0.0, 0.0)
+
+    def combine(op, a: Any, b: Any) -> Any:
+        if a[0] == 0:
+            return b
+        if b[0] == 0:
+            return a
+        count = a[0] + b[0]
+        d, p, q = b[1] - a[1], a[0] / count, b[0] / count
+        weight = d * d * p * b[0]
+        return (
+            count,
+            a[1] + d * q,
+            a[2] + b[2] + weight,
+            a[3] + b[3] + weight * d * (p - q) + 3 * d * (p * b[2] - q * a[2]),
+            a[4]
+            + b[4]
+            + weight * d * d * (p * p - p * q + q * q)
+            + 6 * d * d * (p * p * b[2] + q * q * a[2])
+            + 4 * d * (p * b[3] - q * a[3]),
+        )
+
+    def same(op, a: Any, b: Any) -> bool:
+        return bool(a == b)
+
+
 class AffineModulo(NamedTuple):
     """Compose the maps x -> (scale * x + shift) mod a prime below 2**31; the older one acts first.
 

@@ -82,6 +82,9 @@ def mask(columns: Columns) -> int:
 # that counts from the end, which costs as much as a combine.
 
 
+_MANY = (5, 6)  # numbers of fields that are three and some more; of four, one would be left over
+
+
 def _fields(columns: Any) -> int:
     return int(getattr(columns, "count", 1))  # an array type has no count
 
@@ -99,7 +102,11 @@ def _load(columns: types.Type, i: types.Type) -> Compiled:
     def load_scalar(columns: Columns, i: int) -> Partial:
         return columns[np.uint64(i)]
 
-    return {1: load_scalar, 2: load_pair, 3: load_triple}.get(_fields(columns))
+    def load_many(columns: Columns, i: int) -> Partial:
+        return load(columns[:3], i) + load(columns[3:], i)
+
+    by_fields = {1: load_scalar, 2: load_pair, 3: load_triple, **dict.fromkeys(_MANY, load_many)}
+    return by_fields.get(_fields(columns))
 
 
 @overload(store, strict=False)
@@ -118,7 +125,12 @@ def _store(columns: types.Type, i: types.Type, partial: types.Type) -> Compiled:
         columns[1][at] = partial[1]
         columns[2][at] = partial[2]
 
-    return {1: store_scalar, 2: store_pair, 3: store_triple}.get(_fields(columns))
+    def store_many(columns: Columns, i: int, partial: Partial) -> None:
+        store(columns[:3], i, partial[:3])
+        store(columns[3:], i, partial[3:])
+
+    many = dict.fromkeys(_MANY, store_many)
+    return {1: store_scalar, 2: store_pair, 3: store_triple, **many}.get(_fields(columns))
 
 
 @overload(get, strict=False)
@@ -134,7 +146,11 @@ def _get(columns: types.Type, key: types.Type, slot: types.Type) -> Compiled:
         at = np.uint64(key), np.uint64(slot)
         return columns[0][at], columns[1][at], columns[2][at]
 
-    return {1: get_scalar, 2: get_pair, 3: get_triple}.get(_fields(columns))
+    def get_many(columns: Columns, key: int, slot: int) -> Partial:
+        return get(columns[:3], key, slot) + get(columns[3:], key, slot)
+
+    many = dict.fromkeys(_MANY, get_many)
+    return {1: get_scalar, 2: get_pair, 3: get_triple, **many}.get(_fields(columns))
 
 
 @overload(put, strict=False)
@@ -153,7 +169,12 @@ def _put(columns: types.Type, key: types.Type, slot: types.Type, partial: types.
         columns[1][at] = partial[1]
         columns[2][at] = partial[2]
 
-    return {1: put_scalar, 2: put_pair, 3: put_triple}.get(_fields(columns))
+    def put_many(columns: Columns, key: int, slot: int, partial: Partial) -> None:
+        put(columns[:3], key, slot, partial[:3])
+        put(columns[3:], key, slot, partial[3:])
+
+    many = dict.fromkeys(_MANY, put_many)
+    return {1: put_scalar, 2: put_pair, 3: put_triple, **many}.get(_fields(columns))
 
 
 @overload(length, strict=False)

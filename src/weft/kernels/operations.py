@@ -141,6 +141,12 @@ BIT_XOR = Operation("bit_xor", _INT64, algebra.BitXor(), _GROUP, algebra.BitXor(
 MOMENTS = Operation(
     "moments", ("int64", "float64", "float64"), algebra.Moments(), Laws(commutative=True)
 )
+COMOMENTS = Operation(
+    "comoments", ("int64", *_FLOAT64 * 5), algebra.Comoments(), Laws(commutative=True)
+)
+SHAPE_MOMENTS = Operation(
+    "shape_moments", ("int64", *_FLOAT64 * 4), algebra.ShapeMoments(), Laws(commutative=True)
+)
 AFFINE_MODULO = Operation(
     "affine_modulo",
     ("int64", "int64"),
@@ -165,6 +171,8 @@ OPERATIONS: dict[str, Operation] = {
         BIT_OR,
         BIT_XOR,
         MOMENTS,
+        COMOMENTS,
+        SHAPE_MOMENTS,
         AFFINE_MODULO,
     )
 }

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 KernelKind = Literal[
-    "count_rows", "count", "sum", "moments", "product", "min", "max", "bit_and", "bit_or",
-    "bit_xor", "bool_and", "bool_or", "first", "last", "min_by", "max_by",
+    "count_rows", "count", "sum", "moments", "comoments", "shape_moments", "product", "min", "max",
+    "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "first", "last", "min_by", "max_by",
 ]  # fmt: skip
 KERNEL_KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
+# Kinds that take any number as a double, and those that tell by a count whether there is a value.
+OF_DOUBLES = frozenset({"moments", "comoments", "shape_moments", "product"})
+COUNTED = frozenset({"count_rows", "count", "moments", "comoments", "shape_moments"})
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
@@ -124,6 +127,8 @@ _OPERATIONS: dict[tuple[str, str], Operation] = {
     ("sum", "int64"): operations.SUM_INT64,
     ("sum", "float64"): COMPENSATED_SUM,
     ("moments", "float64"): operations.MOMENTS,
+    ("comoments", "float64"): operations.COMOMENTS,
+    ("shape_moments", "float64"): operations.SHAPE_MOMENTS,
     ("product", "float64"): operations.PRODUCT_FLOAT64,
     ("min", "int64"): operations.MIN_INT64,
     ("min", "float64"): operations.MIN_FLOAT64,

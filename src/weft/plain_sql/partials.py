@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weft.aggregates.spark_sketches import MERGED_BY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -67,7 +69,8 @@ PLAIN_KINDS: Mapping[str, PlainPartial | None] = {
     "bit_or": PlainPartial("BIT_OR({x})", "BIT_OR({p})"),
     "bit_xor": PlainPartial("BIT_XOR({x})", "BIT_XOR({p})"),
     "moments": _PlainMoments("", ""),
-    **dict.fromkeys(("product", "distinct", "values", "quantiles", "hll")),
+    **dict.fromkeys(("comoments", "shape_moments", "product", "distinct", "values")),
+    **dict.fromkeys(("quantiles", "hll", "bag", "set", "tally", *MERGED_BY)),
 }
 
 _RULES: Mapping[str, str] = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.engines.spark.sql.readings import Shape
+    from weft.plan import Emit
     from weft.statistics import Statistics
 
 Dialect = Literal["spark", "duckdb"]
@@ -73,13 +74,16 @@ def rewrite_plan(plan: Plan, dialect: Dialect = "spark") -> dict[str, str]:
     for scope in planned_scopes(plan):
         for query in scope.queries:
             own = PlannedScope(scope.scan, scope.keys, scope.emits_of(query))
-            found[query] = _in_dialect(_Statement(own).text(), dialect)
+            found[query] = in_dialect(PlainScope(own).text(), dialect)
     return {query.name: found[query.name] for query in plan.queries}
 
 
 @dataclass(frozen=True)
-class _Statement:
+class PlainScope:
+    """A scope of a plan as steps of plain SQL, and the result of each of its queries."""
+
     scope: PlannedScope
+    prefix: str = ""  # of the names of steps
 
     @cached_property
     def _names(self) -> dict[Partial, str]:
@@ -124,10 +128,16 @@ class _Statement:
         return {w: i for i, w in enumerate(windows) if isinstance(w, PeriodicWindow)}
 
     def text(self) -> str:
-        """Return the statement in Spark's dialect."""
+        """Return the statement of the only query, in Spark's dialect."""
+        steps = self.steps()
+        listed = ",\n".join(f"{name} AS (\n{sql}\n)" for name, sql in steps)
+        return f"WITH {listed}\n{self.result(steps[-1][0], self.scope.emits)}"
+
+    def steps(self) -> list[tuple[str, str]]:
+        """Return the steps from events to the rows of all windows, by name."""
         windows, partials = self._windows, self._plain  # refuse first
         levels = list(Levels(self.scope.rolls, windows))
-        steps = [("events", self._events())]
+        steps = [(f"{self.prefix}events", self._events())]
         columns: tuple[str, ...] = (_TIME, *self._arguments.values())
         lifts = {
             name: sql
@@ -144,8 +154,7 @@ class _Statement:
                 for p, plain in partials.items()
                 for name, sql in plain.combine(self._names[p]).items()
             }
-        listed = ",\n".join(f"{name} AS (\n{sql}\n)" for name, sql in steps)
-        return f"WITH {listed}\n{self._result(steps[-1][0])}"
+        return steps
 
     def _events(self) -> str:
         scan = self.scope.scan
@@ -173,7 +182,7 @@ class _Statement:
         last: bool,
     ) -> Iterator[tuple[str, str]]:
         """Fan rows out and aggregate them; yields named steps."""
-        copies = f"copies_{number}"
+        copies = f"{self.prefix}copies_{number}"
         yield copies, _fan_out(level, source, (*self._keys, *kept))
         by = ", ".join((*self._keys, NODE, START))
         if moments := kept_moments(kept):
@@ -183,19 +192,21 @@ class _Statement:
                 f"nullif(sum({m}_n) OVER (PARTITION BY {by}), 0) AS {m}_centre"
                 for m in moments
             ]
-            yield f"centred_{number}", f"SELECT *, {', '.join(means)} FROM {copies}"
-            copies = f"centred_{number}"
+            centred = f"{self.prefix}centred_{number}"
+            yield centred, f"SELECT *, {', '.join(means)} FROM {copies}"
+            copies = centred
         node = NODE if last else f"{NODE} AS {FEEDER}"
         listed = ", ".join(
             [*self._keys, node, START, *(f"{sql} AS {name}" for name, sql in aggregates.items())]
         )
-        yield f"level_{number}", f"SELECT {listed} FROM {copies} GROUP BY {by}"
+        yield f"{self.prefix}level_{number}", f"SELECT {listed} FROM {copies} GROUP BY {by}"
 
-    def _result(self, source: str) -> str:
-        first = self.scope.emits[0]
+    def result(self, source: str, emits: Sequence[Emit]) -> str:
+        """Return the SELECT of a query's rows from those of all windows."""
+        first = emits[0]
         label, start, end = (column(name) for name in first.window_columns)
         lines = []
-        for emit in self.scope.emits:
+        for emit in emits:
             roll = emit.inputs[0]
             assert isinstance(roll, Roll)
             assert isinstance(roll.window, PeriodicWindow)
@@ -253,7 +264,8 @@ def _fan_out(level: Level, source: str, kept: Sequence[str]) -> str:
     return f"SELECT {', '.join(kept)}, {node}, {start} AS {START} FROM {tables}{where}"
 
 
-def _in_dialect(text: str, dialect: Dialect) -> str:
+def in_dialect(text: str, dialect: Dialect) -> str:
+    """Return text of Spark's dialect in another, laid out to be read."""
     import sqlglot
     from sqlglot import exp
 

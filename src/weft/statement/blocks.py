@@ -11,14 +11,15 @@ from weft.errors import QueryError
 from weft.statement.calls import aggregates_in
 from weft.statement.names import VOLATILE
 from weft.statement.relations import Obstacle, Source, definitions_for
+from weft.statement.spellings import CUMULATE, bucket_of
 from weft.statement.syntax import is_call, written_of
 from weft.time import DAY, HOUR, MINUTE, SECOND, duration_us
-from weft.window import CalendarWindow, PeriodicWindow, SessionWindow
+from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow, SessionWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WINDOWS = ("window", "session_window")
+WINDOWS = ("window", "session_window", CUMULATE)
 TRUNCATION = "date_trunc"
 TRUNCATED = "weft_start"  # the column of results that a truncated time is
 _SPANS_US = {"second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
@@ -38,13 +39,15 @@ class TimeWindow:
     """The window of a block: its event time, its kind, and how the statement may refer to it."""
 
     time: exp.Expr
-    kind: PeriodicWindow | SessionWindow | CalendarWindow
+    kind: PeriodicWindow | SessionWindow | CalendarWindow | CumulatingWindow
     name: str  # the column of results: window or session_window, or that of a truncated time
     call: str  # the text of the call
 
     @property
     def overlaps(self) -> bool:
         """True when an event is in several instances."""
+        if isinstance(self.kind, CumulatingWindow):
+            return True
         return isinstance(self.kind, PeriodicWindow) and self.kind.range_us > self.kind.slide_us
 
 
@@ -86,7 +89,11 @@ def window_call(node: exp.Expr) -> exp.Anonymous | None:
 
 def _groups_time(node: exp.Expr) -> bool:
     """Tell whether a grouping expression may be a window, in one spelling or another."""
-    return window_call(node) is not None or is_call(node, TRUNCATION)
+    return window_call(node) is not None or _truncates(node)
+
+
+def _truncates(node: exp.Expr) -> bool:
+    return is_call(node, TRUNCATION) or bucket_of(node) is not None
 
 
 def window_selects(tree: exp.Expr) -> list[exp.Select]:
@@ -118,7 +125,7 @@ def block_of(select: exp.Select, around: Surroundings) -> Block:
     source = Source.of(select)
     grouping = _grouping(select, source, around)
     windows = [g for g in grouping if window_call(g) is not None]
-    windows = windows or [g for g in grouping if is_call(g, TRUNCATION)]
+    windows = windows or [g for g in grouping if _truncates(g)]
     if len(windows) != 1:
         raise Obstacle("it does not group by exactly one window")
     keys: dict[str, exp.Expr] = {}
@@ -127,7 +134,7 @@ def block_of(select: exp.Select, around: Surroundings) -> Block:
             keys.setdefault(source.same_text(element), element)
     where = select.args.get("where")
     conditions = tuple(_conjuncts(where.this)) if where is not None else ()
-    if is_call(windows[0], TRUNCATION):
+    if _truncates(windows[0]):
         window = _truncation(windows[0], source, conditions, around.zone)
     else:
         window = _window(windows[0], source)
@@ -137,12 +144,17 @@ def block_of(select: exp.Select, around: Surroundings) -> Block:
 def _truncation(
     call: exp.Expr, source: Source, conditions: tuple[exp.Expr, ...], zone: str
 ) -> TimeWindow:
-    """Read `date_trunc('hour', ts)`: hours and less in UTC, days and more in any zone."""
-    unit, time = call.expressions
+    """Read `date_trunc('hour', ts)`: hours and less in UTC, days and more in any zone; a bucket."""
+    bucket = bucket_of(call)
+    unit, time = (call, bucket[0]) if bucket else call.expressions
     word = written_of(unit)[1:-1].casefold()
     utc = zone.casefold() in ("utc", "gmt", "z", "etc/utc", "+00:00")
-    if utc and word in _SPANS_US:
-        kind: PeriodicWindow | CalendarWindow = PeriodicWindow(_SPANS_US[word], _SPANS_US[word], 0)
+    if bucket is not None:
+        kind: PeriodicWindow | CalendarWindow = PeriodicWindow(
+            bucket[1], bucket[1], bucket[2] % bucket[1]
+        )
+    elif utc and word in _SPANS_US:
+        kind = PeriodicWindow(_SPANS_US[word], _SPANS_US[word], 0)
     elif word in _CALENDAR:
         try:
             kind = CalendarWindow(word, "UTC" if utc else zone)
@@ -232,7 +244,9 @@ def _window(element: exp.Expr, source: Source) -> TimeWindow:
     lengths = [_duration_of(duration) for duration in durations]
     try:
         if name == "session_window" and len(lengths) == 1:
-            kind: PeriodicWindow | SessionWindow = SessionWindow(lengths[0])
+            kind: PeriodicWindow | SessionWindow | CumulatingWindow = SessionWindow(lengths[0])
+        elif name == CUMULATE:
+            kind = CumulatingWindow(lengths[0], lengths[1])
         elif name == "window" and 1 <= len(lengths) <= 3:
             slide = lengths[1] if len(lengths) > 1 else lengths[0]
             offset = lengths[2] if len(lengths) > 2 else 0

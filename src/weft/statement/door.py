@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from weft.engines.spark.shared_rows import SharedResults
     from weft.plan import Plan
     from weft.plan.anchors import FeaturePlan
+    from weft.query import Workload
     from weft.statement.notes import Note, OverNote
     from weft.statement.shared import Statements
     from weft.statement.spark import SparkHost
+    from weft.statement.streams.statements import StreamedStatement
 
 # Windows that Spark has no function for: who writes them speaks to weft.
 _OWN_WORDS = ("TIMESTAMP BY", "WINDOWS (", "WINDOW ( )", "[ RANGE", "[ ROWS", "[ UNTIL")
@@ -87,6 +89,20 @@ def explained(
     return statements.notes, tuple(statements.events), tuple(statements.plans)
 
 
+def streamed(
+    text: str, frames: Mapping[str, DataFrame], planner: str = "auto"
+) -> tuple[Workload, dict[str, DataFrame], dict[str, StreamedStatement]]:
+    """Read statements over streams: queries, events by name, and what is made of each result."""
+    from pyspark.errors import PySparkException
+
+    from weft.statement.streams.statements import StreamStatements
+
+    try:
+        return StreamStatements(_spark_over(text, frames, planner), planner).parts()
+    except (PySparkException, UnicodeError) as error:
+        raise refusal_of(text, error) from error
+
+
 def _run(
     text: str, frames: Mapping[str, DataFrame], planner: str
 ) -> tuple[Statements, SharedResults]:
@@ -99,8 +115,8 @@ def _run(
     try:
         results, statements = host.run(planner)
         return statements, results
-    except PySparkException as error:
-        refusal = _refusal(text, error)
+    except (PySparkException, UnicodeError) as error:  # half a character reaches no Java
+        refusal = refusal_of(text, error)
         translated = in_sparks_words(text)
         if translated is None:
             raise refusal from error
@@ -140,7 +156,7 @@ def is_workload(text: str) -> bool:
     return True
 
 
-def _refusal(text: str, error: Exception) -> QueryError:
+def refusal_of(text: str, error: Exception) -> QueryError:
     """Return the error to raise for a text that Spark does not take."""
     from weft.parsing import parse
     from weft.statement.syntax import tokens_of

@@ -5,27 +5,40 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from weft.aggregates.spark_sketches import MERGED_BY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_OF_PAIRS = ("intercept", "r2", "slope", "sxx", "sxy", "syy")
 
 # Aggregates of Spark that weft computes to Spark's answer, and weft's name of each.
 SHARED: Mapping[str, str] = MappingProxyType(
     {
         "any": "bool_or",
+        "array_agg": "collect_list",
         "avg": "avg",
         "bit_and": "bit_and",
         "bit_or": "bit_or",
         "bit_xor": "bit_xor",
         "bool_and": "bool_and",
         "bool_or": "bool_or",
+        "collect_list": "collect_list",
+        "collect_set": "collect_set",
+        "corr": "corr",
         "count": "count",
         "count_if": "count",
+        "covar_pop": "covar_pop",
+        "covar_samp": "covar_samp",
         "every": "bool_and",
+        "kurtosis": "kurtosis",
         "max": "max",
         "max_by": "max_by",
         "mean": "avg",
         "min": "min",
         "min_by": "min_by",
+        **{f"regr_{name}": f"regr_{name}" for name in _OF_PAIRS},
+        "skewness": "skewness",
         "some": "bool_or",
         "std": "stddev",
         "stddev": "stddev",
@@ -35,6 +48,19 @@ SHARED: Mapping[str, str] = MappingProxyType(
         "var_pop": "var_pop",
         "var_samp": "var",
         "variance": "var",
+        **{name: name for name in MERGED_BY},
+    }
+)
+# What some are of distinct values.
+DISTINCT: Mapping[str, str] = MappingProxyType(
+    {
+        "array_agg": "collect_set",
+        "avg": "avg_distinct",
+        "collect_list": "collect_set",
+        "collect_set": "collect_set",
+        "count": "count_distinct",
+        "mean": "avg_distinct",
+        "sum": "sum_distinct",
     }
 )
 # Those that no event is too many for: what they say of distinct values, they say of all.

@@ -14,6 +14,8 @@ from weft.statement.over.rows import OverRows
 from weft.statement.projection import Projection, own_name
 from weft.statement.relations import Obstacle, Source, definitions_for, select_of_source
 from weft.statement.sharing import ALONE, Group, Member
+from weft.statement.spellings import gather_cumulations
+from weft.statement.streams.clauses import stream_obstacle
 from weft.statement.syntax import written_of
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class Statements:
     host: Host
     planner: str = "auto"
     take_over: TakeOver | None = None  # of a host that leaves functions OVER frames to weft
+    streaming: bool = False  # rows leave when windows close, and no row waits for all
     plans: list[Plan | FeaturePlan] = field(default_factory=list)
     events: list[str] = field(default_factory=list)  # the SELECT of the events of each plan
     _selects: list[exp.Select] = field(default_factory=list)
@@ -63,6 +66,8 @@ class Statements:
         """Replace blocks by tables of their results, those first that read no other block."""
         # Under a parent, so that a whole statement can be replaced too.
         roots = {name: exp.Paren(this=tree) for name, tree in trees.items()}
+        for tree in trees.values():
+            gather_cumulations(tree)
         self._selects = [select for tree in trees.values() for select in window_selects(tree)]
         self._take_over(roots.values())
         pending = dict(enumerate(self._selects))
@@ -103,12 +108,18 @@ class Statements:
         around = Surroundings(self._columns_of, self.host.zone)
         for number, select in selects.items():
             try:
+                unable = stream_obstacle(select) if self.streaming else None
+                if unable is not None:
+                    raise Obstacle(unable)
                 block = block_of(select, around)
                 member = Member(number, block, Projection(block, self._columns_of))
                 member.projection.check_calls()
                 groups.setdefault(block.events, []).append(member)
             except Obstacle as obstacle:
                 self._leave(number, str(obstacle))
+        if self.streaming:
+            # A stream is read once for each branch: together they would compute all twice.
+            return [[member] for members in groups.values() for member in members]
         return list(groups.values())
 
     def _leave(self, number: int, reason: str) -> None:

@@ -32,11 +32,12 @@ class Member:
     number: int  # of the block in the statement
     block: Block
     projection: Projection
+    name: str = ""  # of the statement, where a block is all of it
 
     @property
     def query(self) -> str:
         """The name of its query in the workload."""
-        return f"block {self.number + 1}"
+        return self.name or f"block {self.number + 1}"
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Group:
     """Blocks over the same events by the same time: one SELECT of events, one workload."""
 
     members: list[Member]
+    source: str = EVENTS
     _columns: dict[str, str] = field(default_factory=dict)  # text of an expression -> column
     _trees: dict[str, exp.Expr] = field(default_factory=dict)
 
@@ -109,7 +111,7 @@ class Group:
         if own and not arguments:
             arguments = (exp.Literal.number(1),)
         columns = tuple(self._column(member, where_holds(a, own)) for a in arguments)
-        return AggregateCall(call.function, columns)
+        return AggregateCall(call.function, (*columns, *call.numbers))
 
     def query(self, member: Member) -> Query:
         """Return the query of a block over the events."""
@@ -122,7 +124,7 @@ class Group:
             aggs[PRESENT] = self.call(member, SharedCall("count", ()))
         return Query(
             member.query,
-            source=EVENTS,
+            source=self.source,
             time=TIME,
             keys={key_column(i): self._column(member, k) for i, k in enumerate(member.block.keys)},
             windows={"w": member.block.window.kind},

@@ -29,6 +29,8 @@ _ARGUMENTS = {
     "session": ("gap",),
 }
 _COLUMNS = {"window_start": "start", "window_end": "end"}
+CUMULATE = "cumulate_window"  # a window that Spark has no function for, while statements are read
+_GROWN = "weft_grown_by_"  # names the rows of CUMULATE, and its step
 # DuckDB counts buckets from a Monday: 3 January 2000.
 _ORIGIN_US = 946_857_600_000_000
 
@@ -146,7 +148,7 @@ class _WindowFunction:
             text = (
                 "SELECT * EXCEPT (weft_w, weft_end), weft_w.start AS window_start, "
                 f"timestamp_micros(weft_end) AS window_end FROM ({inner}) "
-                f"LATERAL VIEW explode({ends}) weft_x AS weft_end"
+                f"LATERAL VIEW explode({ends}) {_GROWN}{step} AS weft_end"
             )
         tree = query_of(text)
         assert tree is not None
@@ -183,15 +185,20 @@ def _grouped(select: exp.Select, function: _WindowFunction) -> bool:
     name = str(call.this)
     rest = [g for g in group.expressions if g not in bounds]
     group.set("expressions", [*rest, call])
+    _read_bounds(select, name)
+    return True
+
+
+def _read_bounds(select: exp.Select, window: str) -> None:
+    """Read the bounds of a window where columns of a table function are read."""
     for column in list(select.find_all(exp.Column)):
         field = _COLUMNS.get(column.name)
         if field is None or column.find_ancestor(exp.Select) is not select:
             continue
-        made: exp.Expr = exp.column(field, table=name)
+        made: exp.Expr = exp.column(field, table=window)
         if column.parent is select:
             made = exp.alias_(made, column.name)
         column.replace(made)
-    return True
 
 
 def _length(node: exp.Expr) -> str:
@@ -218,3 +225,56 @@ def _bucket(call: exp.Anonymous) -> exp.Expr | None:
     assert isinstance(tree, exp.Select)
     made: exp.Expr = tree.expressions[0]
     return made
+
+
+def bucket_of(node: exp.Expr) -> tuple[exp.Expr, int, int] | None:
+    """Return time, width and origin of a bucket, where an expression is the start of one."""
+    start = node.expressions[0] if is_call(node, "timestamp_micros") else None
+    if not isinstance(start, exp.Sub) or not is_call(start.this, "unix_micros"):
+        return None
+    (time,) = start.this.expressions
+    position = start.expression
+    if not is_call(position, "pmod") or not isinstance(position.expressions[0], exp.Sub):
+        return None
+    origin, width = position.expressions[0].expression, position.expressions[1]
+    if position.expressions[0].this != start.this or not (origin.is_int and width.is_int):
+        return None
+    return time, int(width.name), int(origin.name)
+
+
+def gather_cumulations(tree: exp.Expr) -> None:
+    """Group rows of CUMULATE by one window in place of its bounds; the tree is ours.
+
+    What Spark runs is in `_WindowFunction.rows`; this reads it back, so that it can be shared.
+    """
+    for select in list(tree.find_all(exp.Select)):
+        found = _cumulation(select)
+        if found is None:
+            continue
+        table, call = found
+        group = select.args["group"]
+        rest = [g for g in group.expressions if g.name not in _COLUMNS]
+        group.set("expressions", [*rest, call])
+        select.set("from_", exp.From(this=table.copy()))
+        _read_bounds(select, CUMULATE)
+
+
+def _cumulation(select: exp.Select) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the table and the window of a SELECT that groups rows of CUMULATE by both bounds."""
+    source, group = select.args.get("from_"), select.args.get("group")
+    if source is None or group is None or select.args.get("joins") or select.args.get("laterals"):
+        return None
+    bounds = {g.name for g in group.expressions if isinstance(g, exp.Column)} & set(_COLUMNS)
+    rows = source.this.this if isinstance(source.this, exp.Subquery) else None
+    lateral = next(iter(rows.args.get("laterals") or ()), None) if rows is not None else None
+    grown = lateral.alias if lateral is not None else ""
+    if rows is None or not grown.startswith(_GROWN) or bounds != set(_COLUMNS):
+        return None
+    inner = rows.args["from_"].this.this
+    time, size = inner.expressions[1].this.expressions
+    step = exp.Literal.number(grown.removeprefix(_GROWN))
+    table = inner.args["from_"].this
+    if source.this.alias:
+        table = exp.alias_(table.copy(), source.this.alias, table=True)
+    call = exp.Anonymous(this=CUMULATE, expressions=[time.copy(), size.copy(), step])
+    return table, call

@@ -66,6 +66,17 @@ DECOMPOSABLE = (
     agg.count_distinct("i"),
     agg.approx_count_distinct("i"),
     agg.approx_percentile("i", 0.5),
+    # Of whole numbers: where doubles nearly agree, rounding decides about higher moments.
+    agg.corr("km", "i % 7"),
+    agg.regr_slope("i % 5", "km"),
+    agg.covar_samp("i % 11", "i % 3"),
+    agg.kurtosis("i % 5"),
+    agg.skewness("km"),
+    agg.sum_distinct("i"),
+    agg.avg_distinct("x"),
+    agg.collect_list("i"),
+    agg.collect_set("x"),
+    agg.mode("i"),
     agg.sum("CASE WHEN flag THEN i ELSE 0 END"),
 )
 HOLISTIC = (agg.median("i"), agg.percentile("x", 0.25))

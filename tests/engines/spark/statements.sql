@@ -314,11 +314,11 @@ SELECT temp, window.start, COUNT(*) FROM readings GROUP BY temp, window(ts, '2 h
 -- name: array keys [0 of 1]
 SELECT tags, window.start, COUNT(*) FROM readings GROUP BY tags, window(ts, '2 hours', '1 hour')
 
--- name: moments of pairs [0 of 1]
+-- name: moments of pairs [1 of 1]
 SELECT sym, window.start AS ws, corr(px, qty), covar_pop(px, qty), covar_samp(px, qty), regr_slope(px, qty), skewness(px), kurtosis(px) FROM trades GROUP BY sym, window(t, '1 hour', '30 minutes')
 
--- name: lists and sets [0 of 1]
-SELECT sym, window.start AS ws, sort_array(collect_set(side)) AS sides, sort_array(collect_list(qty)) AS qtys, mode(side) FROM trades GROUP BY sym, window(t, '20 minutes', '10 minutes')
+-- name: lists and sets [1 of 1]
+SELECT sym, window.start AS ws, sort_array(collect_set(side)) AS sides, sort_array(collect_list(qty)) AS qtys, mode(side, true) FROM trades GROUP BY sym, window(t, '20 minutes', '10 minutes')
 
 -- name: sums of distinct values [0 of 1]
 SELECT sym, window.start AS ws, SUM(DISTINCT qty) AS total, AVG(DISTINCT qty) AS mean, COUNT(DISTINCT qty, side) AS pairs FROM trades GROUP BY sym, window(t, '20 minutes', '10 minutes')
@@ -345,3 +345,41 @@ SELECT site, 'hour', window.start, COUNT(*), AVG(temp) FROM known WHERE ts IS NO
 SELECT 'h' AS w, a.device, window.start AS ws, MAX(a.temp) AS hi FROM readings a WHERE a.status = 'ok' GROUP BY a.device, window(a.ts, '1 hour')
 UNION ALL
 SELECT 'd', device, window.start, MAX(r.temp) FROM readings AS r WHERE r.status = 'ok' AND r.temp > 15 GROUP BY device, window(r.ts, '1 day')
+
+-- name: hop of pairs and of higher moments [1 of 1]
+SELECT device, window.start AS ws, CORR(temp, hum), COVAR_POP(temp, hum), COVAR_SAMP(hum, temp), REGR_AVGX(temp, hum), REGR_AVGY(temp, hum), REGR_COUNT(temp, hum),
+       REGR_INTERCEPT(hum, temp), REGR_R2(temp, hum), REGR_SLOPE(hum, temp), REGR_SXX(temp, hum), REGR_SXY(temp, hum), REGR_SYY(temp, hum),
+       SKEWNESS(temp), KURTOSIS(temp), CORR(temp, 0.1D), REGR_SLOPE(temp, 0.1D), REGR_R2(0.1D, temp), REGR_SLOPE(0.1D, temp), SKEWNESS(0.1D)
+FROM readings GROUP BY device, window(ts, '3 hours', '20 minutes')
+
+-- name: hop of pairs, numbers of every type [1 of 1]
+SELECT user_id, window.start AS ws, CORR(dwell_ms, revenue), REGR_AVGY(revenue, dwell_ms), SKEWNESS(dwell_ms), KURTOSIS(revenue), SUM(DISTINCT revenue), AVG(DISTINCT revenue),
+       SUM(DISTINCT dwell_ms % 5), AVG(DISTINCT dwell_ms % 5), SUM(DISTINCT CAST(dwell_ms % 7 AS FLOAT)), AVG(DISTINCT CAST(dwell_ms % 7 AS DOUBLE) - 3), COVAR_SAMP(dwell_ms, dwell_ms) FILTER (WHERE page <> '/')
+FROM clicks GROUP BY user_id, window(event_time, '12 hours', '3 hours')
+
+-- name: hop of what is gathered [1 of 1]
+SELECT sym, window.start AS ws, SORT_ARRAY(COLLECT_LIST(qty)), SORT_ARRAY(ARRAY_AGG(side)) AS sides, SORT_ARRAY(COLLECT_SET(px)), SIZE(COLLECT_SET(qty) FILTER (WHERE side = 'B')) AS n,
+       MODE(side, true), MODE() WITHIN GROUP (ORDER BY qty), LISTAGG(side, ', ') WITHIN GROUP (ORDER BY side), STRING_AGG(side) WITHIN GROUP (ORDER BY side DESC), LENGTH(LISTAGG(side))
+FROM trades GROUP BY sym, window(t, '10 minutes', '2 minutes')
+
+-- name: hop of what is gathered once [1 of 1]
+SELECT sym, window.start AS ws, SORT_ARRAY(COLLECT_LIST(DISTINCT side)), SORT_ARRAY(ARRAY_AGG(DISTINCT qty)), LENGTH(LISTAGG(DISTINCT side, ' and '))
+FROM trades GROUP BY sym, window(t, '10 minutes', '2 minutes')
+
+-- name: gathered over nothing [2 of 2]
+SELECT sym, window.start AS ws, COLLECT_LIST(px) AS l, COLLECT_SET(side) AS s, LISTAGG(side) AS t, MODE(side) AS m, SUM(DISTINCT qty) AS q, CORR(px, qty) AS c FROM trades WHERE px < 0 OR side = 'none' GROUP BY sym, window(t, '10 minutes')
+UNION ALL
+SELECT sym, window.start, SORT_ARRAY(COLLECT_LIST(px)), SORT_ARRAY(COLLECT_SET(side)), LISTAGG(side) WITHIN GROUP (ORDER BY side), MODE(side, true), SUM(DISTINCT qty), CORR(px, qty) FROM trades GROUP BY sym, window(t, '20 minutes')
+
+-- name: hop of sketches of Spark [1 of 1]
+SELECT sym, window.start AS ws, HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(qty)), HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(side, 10)), THETA_SKETCH_ESTIMATE(THETA_SKETCH_AGG(qty, 14)), THETA_SKETCH_AGG(side),
+       KLL_SKETCH_GET_QUANTILE_BIGINT(KLL_SKETCH_AGG_BIGINT(qty), 0.5), KLL_SKETCH_GET_QUANTILE_DOUBLE(KLL_SKETCH_AGG_DOUBLE(px, 400), 0.9), BITMAP_COUNT(BITMAP_CONSTRUCT_AGG(BITMAP_BIT_POSITION(qty))),
+       ARRAY_SORT(TRANSFORM(APPROX_TOP_K(side, 3), e -> e.count)), APPROX_TOP_K(sym), APPROX_TOP_K(sym, 1, 100)
+FROM trades GROUP BY sym, window(t, '10 minutes', '5 minutes')
+
+-- name: sketches of blocks with conditions of their own [2 of 3]
+SELECT sym, window.start AS ws, HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(qty)) AS n FROM trades WHERE side = 'B' GROUP BY sym, window(t, '10 minutes')
+UNION ALL
+SELECT sym, window.start, HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(qty)) FROM trades GROUP BY sym, window(t, '20 minutes')
+UNION ALL
+SELECT sym, window.start, SIZE(APPROX_TOP_K(side)) FROM trades WHERE px > 110 GROUP BY sym, window(t, '30 minutes')

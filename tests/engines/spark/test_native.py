@@ -405,6 +405,50 @@ def test_short_forms_ask_the_same(spark: SparkSession, strategy: str) -> None:
     assert got["m"].tolist() == pytest.approx(whole.sort_values(order)["m"].tolist())
 
 
+def test_aggregates_may_be_columns_of_spark(spark: SparkSession) -> None:
+    frame = to_spark(readings(40), spark)
+    options: dict[str, Any] = {"time": "ts", "windows": {"t": weft.tumbling(60 * S)}, "by": ["k"]}
+    by_text = weft.aggregate(
+        frame,
+        aggs={
+            "mean": "avg(v * 2)",
+            "n": "count(*)",
+            "odd": "count_if(v % 2 = 1)",
+            "kinds": "count(DISTINCT v)",
+            "total": "sum(DISTINCT v)",
+            "high": "percentile(v, 0.9)",
+            "together": "corr(v, v * v)",
+            "low": "min(v)",
+        },
+        **options,
+    )
+    v = F.col("v")
+    asked = [
+        F.avg(v * 2).alias("mean"),
+        F.count("*").alias("n"),
+        F.count_if(v % 2 == 1).alias("odd"),
+        F.count_distinct(v).alias("kinds"),
+        F.sum_distinct(v).alias("total"),
+        F.percentile(v, 0.9).alias("high"),
+        F.corr(v, v * v).alias("together"),
+        F.expr("min(v)").alias("low"),
+    ]
+    by_column = weft.aggregate(frame, aggs=asked, **options)
+    assert by_column.columns == by_text.columns
+    assert sorted(by_column.collect()) == sorted(by_text.collect())
+    named = weft.aggregate(
+        frame, aggs={"a": F.max("v"), "b": "max(v)", "c": agg.max("v")}, **options
+    )
+    assert all(row.a == row.b == row.c for row in named.collect())
+    sketched = weft.aggregate(frame, aggs=[F.hll_sketch_agg("k").alias("s")], **options)
+    found = sketched.select(F.hll_sketch_estimate("s")).distinct().collect()
+    assert {estimate for (estimate,) in found} <= {0, 1}
+    with pytest.raises(weft.UnsupportedError, match="is a sketch that Spark alone makes"):
+        weft.aggregate(frame, aggs={"s": "hll_sketch_agg(k)"}, strategy="columnar", **options)
+    with pytest.raises(weft.QueryError, match="is not an aggregate that weft knows"):
+        weft.aggregate(frame, aggs=[F.max("v") - F.min("v")], **options)
+
+
 def test_keys_and_filters_may_be_columns_of_spark(spark: SparkSession) -> None:
     frame = to_spark(readings(40), spark)
     options: dict[str, Any] = {"windows": {"t": weft.tumbling(60 * S)}, "aggs": {"n": agg.count()}}

@@ -128,6 +128,76 @@ def test_spark_runs_the_text_of_random_statements(
     test_spark_runs_the_text(spark, statement, planner)
 
 
+# What weft does not read by itself: the text keeps Spark's columns, and what Spark makes of groups.
+QUERIES = {
+    "blocks joined": """
+        WITH base AS (SELECT ts, device, i, x FROM readings WHERE device IS NOT NULL),
+        near AS (SELECT device, window.end AS at, COUNT(*) AS n, MAX(x) - MIN(x) AS span FROM base
+                 WHERE i > -5 GROUP BY device, window(ts, '4 seconds')),
+        far AS (SELECT device, window.end AS at, SUM(i) AS s, STDDEV(x) AS sd FROM base
+                GROUP BY device, window(ts, '24 seconds', '4 seconds') HAVING COUNT(*) > 2)
+        SELECT near.device AS device, near.at AS at, n, span, s, round(sd, 6) AS sd
+        FROM near JOIN far ON near.device = far.device AND near.at = far.at""",
+    "a hop with conditions and an order": """
+        SELECT device, window.start AS s, MAX(i) FILTER (WHERE x > 0) + COUNT(*) AS a
+        FROM readings WHERE i <> 3 GROUP BY device, window(ts, '10 seconds', '3 seconds')
+        HAVING MIN(x) < 10 ORDER BY s, device NULLS FIRST""",
+    "a union under a filter": """
+        SELECT w, top FROM (
+            SELECT '6' AS w, MAX(x) AS top FROM readings GROUP BY window(ts, '6 seconds')
+            UNION ALL
+            SELECT '12' AS w, MAX(x) * 2 FROM readings GROUP BY window(ts, '12 seconds')
+        ) WHERE top > 20""",
+}
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    return sorted(map(repr, (tuple(row.values()) for row in table.to_pylist())))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("statement", QUERIES.values(), ids=QUERIES.keys())
+def test_any_query_is_rewritten_block_by_block(spark: SparkSession, statement: str) -> None:
+    table = readings()
+    to_spark(table, spark).createOrReplaceTempView("readings")
+    wanted = spark.sql(statement).toArrow()
+    text = weft.rewrite(statement)
+    assert "weft_result_0" in text
+    got = spark.sql(text).toArrow()
+    assert got.column_names == wanted.column_names
+    assert rows_of(got) == rows_of(wanted)
+    connection = duckdb.connect()
+    connection.sql("SET TimeZone = 'UTC'")
+    connection.register("readings", table)
+    other = connection.sql(weft.rewrite(statement, "duckdb")).to_arrow_table()
+    assert other.column_names == wanted.column_names
+    assert rows_of(other.cast(wanted.schema)) == rows_of(wanted)
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (
+            "SELECT window(ts, '1 minute') AS w, MAX(v) + 1 AS m FROM r GROUP BY w",
+            "whether a name in GROUP BY is a column or an alias",
+        ),
+        ("SELECT MAX(v) + 1 AS m FROM r GROUP BY window(ts, '1 minute')", "block 1 is alone"),
+        (
+            "SELECT MAX(v) + 1 FROM r GROUP BY window(ts, '2 minutes', '1 minute')",
+            "a column has no name; give it one with AS",
+        ),
+        (
+            "SELECT corr(v, u) + 1 AS c FROM r GROUP BY window(ts, '2 minutes', '1 minute')",
+            "cannot be written as plain SQL",
+        ),
+    ],
+)
+def test_a_query_of_which_nothing_is_shared_says_why(statement: str, reason: str) -> None:
+    with pytest.raises(weft.UnsupportedError, match="nothing in the statement is shared") as told:
+        weft.rewrite(statement)
+    assert reason in str(told.value)
+
+
 def test_several_statements_keep_their_names() -> None:
     text = weft.rewrite(
         "-- name: a\nSELECT COUNT(*) AS n FROM r GROUP BY window(ts, '1 minute');"

@@ -16,6 +16,7 @@ from engines.spark.statement_check import assert_same, views
 from weft.cli.app import app
 from weft.statement import run_statements
 from weft.statement.notes import Note
+from weft.statement.spellings import in_sparks_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,6 +202,33 @@ def test_windows_of_other_engines_are_read(
         wanted.collect()
     assert rows.columns == wanted.columns
     assert sorted(map(repr, rows.collect())) == sorted(map(repr, wanted.collect()))
+
+
+BUCKETS = """
+SELECT time_bucket(INTERVAL '{0}', ts) AS b, site, MAX(temp) AS t FROM readings
+WHERE ts IS NOT NULL GROUP BY b, site
+UNION ALL
+SELECT time_bucket(INTERVAL '{1}', ts) AS b, site, MIN(temp) FROM readings
+WHERE ts IS NOT NULL GROUP BY 1, 2
+"""
+GROWING = """
+SELECT window_start, window_end, r.site, SUM(temp) / COUNT(*) AS t
+FROM TABLE(CUMULATE(TABLE readings, DESCRIPTOR(ts), INTERVAL '2' HOURS, INTERVAL '1' DAY)) r
+WHERE device LIKE 'pump%' GROUP BY r.site, window_end, window_start HAVING COUNT(*) > 2
+"""
+
+
+@pytest.mark.parametrize("text", [BUCKETS.format("3 hours", "9 hours"), GROWING])
+def test_windows_of_other_engines_are_shared(
+    spark: SparkSession, tables: dict[str, DataFrame], text: str
+) -> None:
+    results, notes = run_statements(text, tables)
+    assert all(note.shared for note in notes), notes
+    assert len(notes) == text.count("SELECT")
+    translated = in_sparks_words(text)
+    assert translated is not None
+    with views(spark, tables):
+        assert_same(next(iter(results.values())), spark.sql(translated), ordered=False)
 
 
 def test_explain_says_what_is_shared_and_why_the_rest_is_not(tables: dict[str, DataFrame]) -> None:

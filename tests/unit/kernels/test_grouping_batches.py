@@ -21,7 +21,7 @@ from weft.kernels.grouping.batches import Column, Request, slice_events
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.slices import EdgeHorizon
 from weft.kernels.operations import COUNT, counting
-from weft.kernels.partials import KERNEL_KINDS, Partials, operation_of
+from weft.kernels.partials import KERNEL_KINDS, OF_DOUBLES, Partials, operation_of
 from weft.kernels.ranges.choice import aggregate_ranges
 
 FLOATS = st.one_of(st.floats(-100, 100, width=16), st.sampled_from([math.nan, -0.0, math.inf]))
@@ -320,7 +320,7 @@ def test_requests_that_cannot_be_served_are_refused():
 
 def test_every_kind_has_an_operation():
     for kind in KERNEL_KINDS:
-        dtype = "float64" if kind in ("moments", "product") else "int64"
+        dtype = "float64" if kind in OF_DOUBLES else "int64"
         operation = operation_of(kind, dtype)
         assert operation.algebra.identity == operation.identity
 

@@ -1,17 +1,20 @@
 """`weft stream`: a workload over streams, until it is stopped."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weft.cli.options import Planner, SqlFile, SqlText, examples
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql.streaming.query import StreamingQuery
 
     from weft.engines.spark.streaming.progress import ProgressListener
     from weft.query import Workload
+    from weft.statement.streams.statements import StatementSink, StreamedStatement
 
 EXAMPLES = examples(
     "weft stream features.sql --source readings=incoming --checkpoint state --sink features "
@@ -121,7 +124,7 @@ def command(
     their windows close. Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
     from weft import start
-    from weft.cli.inputs import import_all, key_of, places_of, workload_of
+    from weft.cli.inputs import import_all, key_of, places_of, workload_or_statements
     from weft.cli.screen import say, working
     from weft.engines.spark.session import local_session
     from weft.engines.spark.streaming.checkpoint.places import Place
@@ -130,15 +133,24 @@ def command(
     from weft.engines.spark.streaming.sources import open_stream
     from weft.errors import InputError
     from weft.starting import record_for
+    from weft.statement import streamed
 
     if once and trigger is not None:
         raise InputError("--once and --trigger exclude one another", hint="give one of them")
     import_all(imports or [])
-    workload = _with_watermark(workload_of(file, sql), watermark)
-    places = places_of(source or [], workload, "source")
+    asked = workload_or_statements(file, sql)
+    places = places_of(source or [], None if isinstance(asked, str) else asked, "source")
     with working("starting Spark"):
         session = local_session()
         sources = {n: open_stream(session, text, files_per_batch) for n, text in places.items()}
+    sinks: Any = sink
+    if isinstance(asked, str):
+        workload, sources, statements = streamed(asked, sources, planner)
+        sinks = _statement_sinks(sink, statements)
+        sink_root = sink_root or [str(Place.of(sink).parent)]
+    else:
+        workload = asked
+    workload = _with_watermark(workload, watermark)
 
     if explain:
         kept = Checkpoint(Place.of(checkpoint))
@@ -157,7 +169,7 @@ def command(
         running = start(
             workload,
             sources,
-            sink,
+            sinks,
             checkpoint,
             "once" if once else trigger,
             strategy,
@@ -173,6 +185,19 @@ def command(
     if not json:
         ended = "all that was there is done" if once else f"stopped{last}"
         say(f"{ended}; the same command goes on from the checkpoint {checkpoint}")
+
+
+def _statement_sinks(
+    sink: str, statements: "Mapping[str, StreamedStatement]"
+) -> "dict[str, StatementSink]":
+    from weft.engines.spark.streaming.sinks import as_sink
+    from weft.statement.streams.statements import StatementSink
+
+    several = len(statements) > 1
+    return {
+        name: StatementSink(as_sink(sink), statement, name if several else None)
+        for name, statement in statements.items()
+    }
 
 
 def _with_watermark(workload: "Workload", watermark: str | None) -> "Workload":

@@ -19,7 +19,15 @@ from weft.kernels.grouping.dense import Box, bounds_of, groups_of_ordinals, grou
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.hashed import groups_of_pairs
 from weft.kernels.parallel import read_only
-from weft.kernels.partials import Bools, Int64s, KernelKind, Partials, operation_of
+from weft.kernels.partials import (
+    COUNTED,
+    OF_DOUBLES,
+    Bools,
+    Int64s,
+    KernelKind,
+    Partials,
+    operation_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +77,8 @@ class Column:
 class Request:
     """A partial to compute: a kind, its value column, and for min_by and max_by what to order by.
 
+    Of pairs, `by` is the other column, and what is NULL in either is in both.
+
     min_by and max_by carry an integer from the chosen event: the value, which must have no NULL,
     or the row number when no value is given. It also decides between events of equal `by` and
     time.
@@ -86,7 +96,7 @@ class Request:
     def __post_init__(self) -> None:
         if (self.kind == "count_rows") != (self.counted is None):
             raise InternalError(f"a request for {self.kind} has not the columns it takes")
-        carried = self.value if self.by is not None else None
+        carried = self.value if self.by is not None and self.counted is self.by else None
         if carried is not None and (carried.valid is not None or carried.values.dtype != np.int64):
             raise InternalError(f"{self.kind} carries int64 without NULLs")
 
@@ -227,7 +237,7 @@ def _aggregate(request: Request, grouping: Grouping, times: Int64s) -> Partials:
         counts = count_rows(groups, size, threads)
         return Partials(request.kind, operation_of(request.kind, "int64"), counts[grouping.numbers])
     values = column.values
-    if request.kind in ("moments", "product"):
+    if request.kind in OF_DOUBLES:
         values = values.astype(np.float64, copy=False)
     operation = operation_of(request.kind, values.dtype.name)
     if request.kind == "moments" or (request.kind == "sum" and values.dtype.kind == "f"):
@@ -246,6 +256,14 @@ def _rows_of(request: Request, values: npt.NDArray[Any], times: Int64s) -> Colum
         case "min_by" | "max_by":
             carried = request.value.values if request.value else np.arange(times.size)
             return values, times, carried
+        case "comoments":
+            assert request.by is not None
+            zeros = np.zeros(values.size)
+            others = request.by.values.astype(np.float64, copy=False)
+            return np.ones(values.size, np.int64), values, others, zeros, zeros, zeros
+        case "shape_moments":
+            zeros = np.zeros(values.size)
+            return np.ones(values.size, np.int64), values, zeros, zeros, zeros
         case _:
             return values
 
@@ -259,7 +277,7 @@ def _finish(
     valid: Bools | None,
 ) -> Partials:
     present = None
-    if valid is not None and kind not in ("count_rows", "count", "moments"):
+    if valid is not None and kind not in COUNTED:
         some = count_rows(groups, grouping.size, grouping.threads)[: grouping.size] > 0
         present = None if some[grouping.numbers].all() else some
     partials = Partials(kind, operation, totals, present)

@@ -33,7 +33,7 @@ TRAIL_TECHNIQUES: dict[str, tuple[str, ...]] = {
     TWO_STACKS: ("associative",),
 }
 # Partials that are multisets of items: distinct values, all values, and the cells of sketches.
-MULTISETS = frozenset({"distinct", "values", "quantiles", "hll"})
+MULTISETS = frozenset({"distinct", "values", "quantiles", "hll", "bag", "set", "tally"})
 
 
 @dataclass(frozen=True, slots=True)

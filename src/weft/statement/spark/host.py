@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.shared_rows import SharedResults, in_memory, in_one_statement
+from weft.engines.spark.streaming.engine import SparkStreamEngine
 from weft.errors import WeftError
 from weft.plan.body import NATIVE
 from weft.query import Workload
@@ -60,7 +61,9 @@ class SparkHost:
         texts = {} if told_apart else self.texts
         trees = {name: tree for name, text in texts.items() if (tree := _shareable(text))}
         stock = {name: self._stock(text, trees.get(name)) for name, text in self.texts.items()}
-        statements = Statements(self, planner, self._take_over)
+        taken = [frame for frame in stock.values() if not isinstance(frame, PySparkException)]
+        streaming = any(frame.isStreaming for frame in taken)
+        statements = Statements(self, planner, None if streaming else self._take_over, streaming)
         made = statements.with_results(trees)
         changed = {
             name: self._rewritten(statements, tree, stock[name])
@@ -131,7 +134,7 @@ class SparkHost:
         members = group.members
         try:
             answers = self.tables.run(group.answers(), self._results).schema
-            events = self._events(group)
+            events = self.events_of(group)
         except PySparkException as error:
             # One of them may be the reason: each is asked by itself.
             unable = [m for m in members if len(members) == 1 or not self._is_able(m)]
@@ -153,7 +156,7 @@ class SparkHost:
             return False
         return True
 
-    def _events(self, group: Group) -> DataFrame:
+    def events_of(self, group: Group) -> DataFrame:
         """Return the events of a group, with a time that is a timestamp."""
         events = self.tables.run(group.events(), self._results)
         kind = events.schema[TIME].dataType
@@ -173,7 +176,9 @@ class SparkHost:
         """Plan and compile a group; its results wait under the names of their places."""
         keep = in_one_statement if len(self.texts) == 1 else in_memory
         # In Catalyst alone: types, order and NULL are Spark's, and no executor needs weft.
-        engine = SparkEngine(NATIVE, keep)
+        engine: SparkEngine | SparkStreamEngine = SparkEngine(NATIVE, keep)
+        if events.isStreaming:
+            engine = SparkStreamEngine(NATIVE)
         sources = {EVENTS: events}
         try:
             workload = Workload(group.query(member) for member in group.members)
@@ -189,7 +194,7 @@ class SparkHost:
                 tables[place] = table_of(group, member, results[member.query], answers)
             except Obstacle as obstacle:
                 raise Unshareable({member.number: str(obstacle)}) from obstacle
-        self._kept += results.taken()
+        self._kept += results.taken() if isinstance(results, SharedResults) else []
         self._results |= tables
         return Shared(plan, places)
 

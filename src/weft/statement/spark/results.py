@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from weft.aggregates.spark_sketches import MERGED_BY
+from weft.statement.blocks import TRUNCATED
+from weft.statement.projection import call_column
 from weft.statement.relations import Obstacle
 from weft.statement.sharing import PRESENT, WINDOW_COLUMNS
-from weft.statement.spark.schema import nullable
+from weft.statement.spark.schema import nullable, some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,9 +42,15 @@ def obstacle_of(group: Group, member: Member, events: DataFrame) -> str | None:
         if not isinstance(types[key], _PLAIN):
             return f"a key is of type {types[key].simpleString()}"
     for _, call in query.aggs:
+        if call.function == "count" or call.function in MERGED_BY:
+            continue
         for argument in call.args:
-            if call.function != "count" and not isinstance(types[argument], (*_PLAIN, *REAL)):
+            if not isinstance(types[argument], (*_PLAIN, *REAL)):
                 return f"{call.function} is over type {types[argument].simpleString()}"
+    if group.own_conditions(member):
+        for asked in member.projection.calls.values():
+            if asked.counts_null:
+                return f"{asked.function} counts NULL, and other blocks keep other events"
     return None
 
 
@@ -52,16 +61,24 @@ def table_of(group: Group, member: Member, result: DataFrame, answers: T.StructT
     columns = [F.col(name) for name in result.columns if name.startswith("weft_k")]
     # As Spark has it: only a window that overlaps others may be NULL by its type, any bound may.
     bounds = [nullable(F.col(start)).alias("start"), nullable(F.col(end)).alias("end")]
-    if window in _MARKS:
+    if window != TRUNCATED:
         whole = F.struct(*bounds)
         if member.block.window.overlaps:
             whole = nullable(whole)
-        columns.append(whole.alias(window, metadata={_MARKS[window]: True}))
+        columns.append(
+            whole.alias(window, metadata={_MARKS[window]: True} if window in _MARKS else {})
+        )
     else:
         columns.append(bounds[0].alias(window))
+    readings = {
+        call_column(number): F.expr(call.reading.format(call_column(number)))
+        for number, call in enumerate(member.projection.calls.values())
+        if call.reading != "{0}"
+    }
+    result = result.withColumns(readings) if readings else result
     fields = {field.name: field for field in result.schema.fields}
     for number in range(len(member.projection.nodes)):
-        own, wanted = fields[f"weft_a{number}"], answers[group.answer(member, number)]
+        own, wanted = fields[call_column(number)], answers[group.answer(member, number)]
         if own.dataType != wanted.dataType:
             raise Obstacle(
                 f"an aggregate would be of type {own.dataType.simpleString()}, not "
@@ -69,7 +86,7 @@ def table_of(group: Group, member: Member, result: DataFrame, answers: T.StructT
             )
         column = F.col(own.name)
         if own.nullable and not wanted.nullable:
-            column = F.coalesce(column, F.lit(0).cast(own.dataType)).alias(own.name)
+            column = F.coalesce(column, some_of(own.dataType)).alias(own.name)
         columns.append(column)
     if group.own_conditions(member):
         result = result.where(F.col(PRESENT) > 0)

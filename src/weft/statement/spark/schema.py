@@ -27,7 +27,7 @@ def with_nullability(frame: DataFrame, wanted: StructType) -> DataFrame:
     for place, (own, other) in zip(places, pairs, strict=True):
         column: Column = F.col(place)
         if own.nullable and not other.nullable:
-            column = F.coalesce(column, _some(other.dataType))
+            column = F.coalesce(column, some_of(other.dataType))
         elif other.nullable and not own.nullable:
             column = nullable(column)
         columns.append(column.alias(other.name, metadata=own.metadata))
@@ -39,10 +39,10 @@ def nullable(column: Column) -> Column:
     return F.when(F.expr("1 = 1"), column)  # of TRUE itself Spark sees that it holds
 
 
-def _some(kind: DataType) -> Column:
+def some_of(kind: DataType) -> Column:
     """Return any value of a type; it is never taken, and tells Spark that there is one."""
     if isinstance(kind, StructType):
-        return F.struct(*(_some(f.dataType).alias(f.name) for f in kind.fields))
+        return F.struct(*(some_of(f.dataType).alias(f.name) for f in kind.fields))
     if isinstance(kind, ArrayType):
         return F.array().cast(kind)
     if isinstance(kind, MapType):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft.engines.local.partials.columns import Rows
+    from weft.engines.local.values.arrow import Array
     from weft.kernels.partials import Bools, Int64s
 
 
@@ -148,6 +149,11 @@ class Bags:
         items = (np.cumsum(used) - 1)[self.items]
         values = self.coding.values.take(pa.array(places))
         return Bags(self.offsets, items, self.counts, places.size, Listed(values))
+
+    def values(self) -> Array:
+        """Return the value of each item of the rows, whose ranges are written out."""
+        assert isinstance(self.coding, Listed)
+        return self.coding.values.take(pa.array(self.items))
 
     def distinct_counts(self) -> Int64s:
         """Count the distinct items of each row."""

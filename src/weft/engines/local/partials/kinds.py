@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.aggregates.spark_sketches import MERGED_BY
 from weft.engines.local.partials import lifts
 
 if TYPE_CHECKING:
@@ -37,6 +38,17 @@ def _sum_columns(values: Any, times_us: Int64s, request: Request) -> Any:
 
 def _moments_columns(values: Any, times_us: Int64s, request: Request) -> Any:
     return np.ones(values.size, np.int64), values, np.zeros(values.size)
+
+
+def _comoments_columns(values: Any, times_us: Int64s, request: Request) -> Any:
+    assert request.by is not None
+    zeros = np.zeros(values.size)
+    return np.ones(values.size, np.int64), values, request.by.values, zeros, zeros, zeros
+
+
+def _shape_columns(values: Any, times_us: Int64s, request: Request) -> Any:
+    zeros = np.zeros(values.size)
+    return np.ones(values.size, np.int64), values, zeros, zeros, zeros
 
 
 def _timed_columns(values: Any, times_us: Int64s, request: Request) -> Any:
@@ -76,6 +88,14 @@ def _moments_times(columns: Any, times: Int64s) -> Any:
     return columns[0] * times, columns[1], columns[2] * times
 
 
+def _comoments_times(columns: Any, times: Int64s) -> Any:
+    return columns[0] * times, *columns[1:3], *(column * times for column in columns[3:])
+
+
+def _shape_times(columns: Any, times: Int64s) -> Any:
+    return columns[0] * times, columns[1], *(column * times for column in columns[2:])
+
+
 def _product_times(columns: Any, times: Int64s) -> Any:
     return np.power(columns, times.astype(np.float64))
 
@@ -105,6 +125,14 @@ LOCAL_KINDS: Mapping[str, LocalKind] = {
         lifts.lift_doubles(3), _moments_columns, 1, _moments_times, ("n", "mean", "m2"),
         finished=True,
     ),
+    "comoments": LocalKind(
+        lifts.lift_pairs, _comoments_columns, 1, _comoments_times,
+        ("n", "mean_y", "mean_x", "c", "m2_y", "m2_x"), finished=True,
+    ),
+    "shape_moments": LocalKind(
+        lifts.lift_doubles(5), _shape_columns, 1, _shape_times,
+        ("n", "mean", "m2", "m3", "m4"), finished=True,
+    ),
     "product": LocalKind(lifts.lift_doubles(1), repeated=_product_times),
     "min": LocalKind(lifts.lift_ordered),
     "max": LocalKind(lifts.lift_ordered),
@@ -121,4 +149,8 @@ LOCAL_KINDS: Mapping[str, LocalKind] = {
     "values": LocalKind(lifts.lift_bags(lifts.values_bag)),
     "quantiles": LocalKind(lifts.lift_bags(lifts.quantiles_bag)),
     "hll": LocalKind(lifts.lift_bags(lifts.registers_bag)),
+    "bag": LocalKind(lifts.lift_bags(lifts.distinct_bag)),
+    "set": LocalKind(lifts.lift_bags(lifts.distinct_bag)),
+    "tally": LocalKind(lifts.lift_bags(lifts.distinct_bag)),
+    **dict.fromkeys(MERGED_BY, LocalKind(lifts.lift_nothing)),
 }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from weft.engines.local.partials.columns import KernelPartials
 from weft.engines.local.partials.kinds import LOCAL_KINDS
 from weft.engines.local.partials.lifts import Arguments, Lifted, lift_objects
-from weft.kernels.partials import Partials, operation_of
+from weft.kernels.partials import OF_DOUBLES, Partials, operation_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,7 +51,7 @@ def lift_rows(request: Request, times_us: Int64s) -> Partials:
         counts = np.ones(rows, np.int64) if column.valid is None else column.valid.astype(np.int64)
         return Partials(kind, operation_of(kind, "int64"), counts)
     values: npt.NDArray[Any] = column.values
-    if kind in ("moments", "product"):
+    if kind in OF_DOUBLES:
         values = values.astype(np.float64, copy=False)
     operation = operation_of(kind, values.dtype.name)
     columns = LOCAL_KINDS[kind].row_columns(values, times_us, request)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.aggregates.sketches import HLL_BITS, HLL_REGISTERS, QUANTILE_RELATIVE_ERROR
+from weft.aggregates.spark_sketches import refuse
 from weft.engines.local.partials.bag_kernels import RANKS, quantile_buckets
 from weft.engines.local.partials.bags import Bags
 from weft.engines.local.partials.columns import (
@@ -98,6 +99,14 @@ def lift_doubles(fields: int) -> LiftKind:
         return _kernel(Request(_kernel_kind(partial), column), (None,) * fields)
 
     return lift
+
+
+def lift_pairs(partial: Partial, arguments: Arguments) -> Lifted:
+    """Take two columns as doubles; a pair with a NULL does not count."""
+    y, x = (column_of(as_doubles(argument)) for argument in arguments)
+    valid = y.valid if x.valid is None else x.valid if y.valid is None else x.valid & y.valid
+    request = Request(_kernel_kind(partial), Column(y.values, valid), Column(x.values, valid))
+    return _kernel(request, (None,) * 6)
 
 
 def lift_bits(partial: Partial, arguments: Arguments) -> Lifted:
@@ -227,6 +236,11 @@ def registers_bag(argument: Array) -> Bags:
 def lift_bags(make: Callable[[Array], Bags]) -> LiftKind:
     """Return a lift of every event into a bag of its own."""
     return lambda _, arguments: _of_rows(make(arguments[0]))
+
+
+def lift_nothing(partial: Partial, arguments: Arguments) -> Lifted:
+    """Refuse a sketch that Spark alone makes."""
+    refuse(partial.kind)
 
 
 def lift_objects(partial: Partial, arguments: Arguments, times_us: Int64s) -> Lifted:

@@ -10,21 +10,33 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weft.aggregates import Partial
+from weft.aggregates.moments import (
+    PAIR_STATISTICS,
+    SHAPE_STATISTICS,
+    Comoments,
+    ShapeMoments,
+    Statistic,
+)
 from weft.aggregates.sketches import HLL_REGISTERS, bucket_value
+from weft.aggregates.spark_sketches import MERGED_BY, refuse
 from weft.engines.local.partials.bags import Bags
 from weft.engines.local.partials.columns import Held, KernelPartials, LimbSums, ObjectPartials
 from weft.engines.local.partials.decimals import averaged_decimals, decimals_of, integers_of
+from weft.engines.local.partials.lift import lift, row_partials
 from weft.engines.local.values.arrow import recast
 from weft.engines.local.values.coding import Listed
+from weft.errors import DataError
 from weft.kernels.compensated import rounded
 
 if TYPE_CHECKING:
-    from weft.aggregates import AggregateCall, Partial
+    from weft.aggregates import AggregateCall, PartialKind
     from weft.engines.local.values.arrow import Array
     from weft.kernels.partials import Bools
 
 Parts = tuple[Held, ...]
 Lower = Callable[[Parts, tuple[float, ...], pa.DataType], Any]
+_LONGEST = 2**31 - 1  # values in one column of lists
 _HIGH_RANKS = 20  # up to here sums of 2**-rank and beyond it are exact in one double each
 
 
@@ -99,6 +111,16 @@ def _from_moments(*, sample: bool, root: bool) -> Lower:
     return function
 
 
+def _statistic(statistic: Statistic, fields: type[Comoments] | type[ShapeMoments]) -> Lower:
+    def function(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
+        moments = fields(*_kernel(parts[0]).fields)
+        with np.errstate(all="ignore"):
+            values = statistic.value(moments, np.sqrt)
+        return _masked(np.broadcast_to(values, moments.n.shape), statistic.defined(moments))
+
+    return function
+
+
 def _field(place: int) -> Lower:
     """Lower a picked value: the field at a place, decoded."""
 
@@ -125,6 +147,53 @@ def _bags(held: Held) -> Bags:
 
 def _distinct(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
     return pa.array(_bags(parts[0]).distinct_counts())
+
+
+def _gathered(*, once: bool) -> Lower:
+    """Write every value of a row out, as often as it is there or once."""
+
+    def function(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
+        bags = _bags(parts[0]).settled()
+        values, offsets = bags.values(), bags.offsets
+        if not once:
+            values = values.take(pa.array(np.repeat(np.arange(bags.items.size), bags.counts)))
+            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(bags.counts)])[offsets]
+        if offsets[-1] > _LONGEST:
+            raise DataError(
+                f"lists of {offsets[-1]} values in all are more than one column holds",
+                hint="ask for fewer windows or keys at a time",
+            )
+        places = pa.array(offsets, pa.int32())
+        return pa.ListArray.from_arrays(places, values)
+
+    return function
+
+
+def _of_distinct(finish: Lower, kinds: tuple[PartialKind, ...]) -> Lower:
+    """Lower a function of the values that a row has, each once, from partials made of them."""
+
+    def function(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
+        bags = _bags(parts[0]).settled()
+        values, times = bags.values(), np.zeros(bags.items.size, np.int64)
+        events = [
+            row_partials(lift(Partial(k, ("value",)), (values,), times), times) for k in kinds
+        ]
+        bounds = bags.offsets[:-1], bags.offsets[1:]
+        return finish(tuple(e.over_ranges(*bounds) for e in events), parameters, type)
+
+    return function
+
+
+def _mode(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
+    """Pick the item that is there most often; of several, the least."""
+    bags = _bags(parts[0]).settled()
+    lengths = np.diff(bags.offsets)
+    rows = np.repeat(np.arange(lengths.size), lengths)
+    order = np.lexsort((bags.items, -bags.counts, rows))
+    some = lengths > 0
+    places = np.zeros(lengths.size, np.int64)
+    places[some] = order[bags.offsets[:-1][some]]
+    return bags.values().take(pa.array(places, mask=~some))
 
 
 # Linear counting by the number of empty registers, as `hll_estimate` has it to the last bit.
@@ -173,6 +242,10 @@ def _percentile(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) 
     return _masked(np.where(below == above, below, between), low >= 0)
 
 
+def _refused(parts: Parts, parameters: tuple[float, ...], type: pa.DataType) -> Array:
+    refuse("the aggregate")
+
+
 def _custom(
     parts: Parts,
     parameters: tuple[float, ...],
@@ -208,6 +281,14 @@ LOWER: dict[str, Lower] = {
     "bit_or": _field(0),
     "bit_xor": _xor,
     "count_distinct": _distinct,
+    "collect_list": _gathered(once=False),
+    "collect_set": _gathered(once=True),
+    "sum_distinct": _of_distinct(_sum, ("sum", "count")),
+    "avg_distinct": _of_distinct(_average, ("sum", "count")),
+    "mode": _mode,
+    **dict.fromkeys(MERGED_BY, _refused),
+    **{name: _statistic(one, ShapeMoments) for name, one in SHAPE_STATISTICS.items()},
+    **{name: _statistic(one, Comoments) for name, one in PAIR_STATISTICS.items()},
     "approx_count_distinct": _estimate,
     "approx_percentile": _near_rank,
     "percentile": _percentile,

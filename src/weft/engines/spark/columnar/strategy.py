@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from weft.cost.strategies import slices_to_ship
+from weft.cost.strategies import columnar_obstacles, slices_to_ship
+from weft.engines.base import Unsupported
 from weft.engines.local.state.custom_partials import Trust
 from weft.engines.spark.columnar.arrow_batches import chunks_of, in_batches
 from weft.engines.spark.columnar.hosted_operator import END, HostedScope
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from weft.aggregates import AggregateCall
-    from weft.engines.base import Unsupported
     from weft.engines.spark.shared_rows import Keep
     from weft.plan import Emit
     from weft.plan.body import Ships
@@ -56,8 +56,9 @@ class ColumnarStrategy:
         self._keep = keep
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
-        """Nothing: the operator runs every window and every aggregate."""
-        return ()
+        """Sketches of Spark's own; the operator runs every window and every other aggregate."""
+        found = [Unsupported(node, why) for node in scope.nodes for why in columnar_obstacles(node)]
+        return tuple(found)
 
     def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
         """Return the lazy result of each query; those of one scope share their rows."""

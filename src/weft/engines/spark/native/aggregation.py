@@ -101,7 +101,7 @@ class Flow:
             native = self.natives[partial]
             assert isinstance(native, SpreadPartial)
             rows = rows.selectExpr("*", f"{native.entry(self.events.args(partial))} AS {ENTRY}")
-        kept = (*self._keys, TIME, *self.events.arguments.values())
+        kept = (*self._keys, TIME, *self.events.argument_columns)
         return self._aggregated(rows, kept, level, self._lifted())
 
     def _lifted(self) -> dict[str, Aggregation]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import AtomicType, BooleanType, DataType, IntegralType, NullType, NumericType
+from pyspark.sql.types import (
+    AtomicType,
+    BooleanType,
+    DataType,
+    IntegralType,
+    LongType,
+    NullType,
+    NumericType,
+)
 
 from weft.engines.schema import check_input
 from weft.engines.spark.sql.fan_out import START
@@ -46,7 +54,8 @@ class Events:
             raise InternalError(f"the time column of {scan.source!r} was not looked up")
         time_type = source.schema[scan.time].dataType
         texts = tuple(dict.fromkeys(a for p in scope.partials for a in p.reads))
-        arguments = {text: f"a{i}" for i, text in enumerate(texts)}
+        # A number that is written out stays one: functions of Spark ask for constants.
+        arguments = {t: t if t.isdigit() else f"a{i}" for i, t in enumerate(texts)}
         keys = {f"k{i}": text for i, (_, text) in enumerate(scope.keys)}
         time = column(scan.time)
         kept = source.where(f"{time} IS NOT NULL")
@@ -56,11 +65,16 @@ class Events:
         frame = kept.selectExpr(
             *(f"{text} AS {name}" for name, text in keys.items()),
             *(f"{micros} AS {name}" for name in (TIME, START)),
-            *(f"{text} AS {name}" for text, name in arguments.items()),
+            *(f"{text} AS {name}" for text, name in arguments.items() if text != name),
         )
         fields = {field.name: field.dataType for field in frame.schema}
-        types = {text: fields[name] for text, name in arguments.items()}
+        types = {text: fields.get(name, LongType()) for text, name in arguments.items()}
         return Events(frame, tuple(keys), arguments, types, time_type)
+
+    @property
+    def argument_columns(self) -> tuple[str, ...]:
+        """The columns that are arguments of partials."""
+        return tuple(name for text, name in self.arguments.items() if text != name)
 
     def args(self, partial: Partial) -> tuple[str, ...]:
         """The columns that a partial is lifted from."""

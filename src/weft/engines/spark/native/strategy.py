@@ -30,7 +30,7 @@ from weft.engines.spark.native.shared_flow import SharedFlow
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.shared_rows import in_memory
 from weft.engines.spark.sql.fan_out import NODE, START
-from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
+from weft.engines.spark.sql.kinds import is_holistic, is_spread, native_of
 from weft.engines.spark.sql.lower import rank_of
 from weft.engines.spark.sql.partials import NativePartial, Ranked
 from weft.engines.spark.sql.readings import Shape, shapes_of
@@ -113,7 +113,7 @@ class _Compilation:
             if is_holistic(partial):
                 made[partial] = Ranked.at(self.ranks[partial])
             else:
-                made[partial] = SPARK_KINDS[partial.kind]
+                made[partial] = native_of(partial)
         return made
 
     @cached_property

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.aggregates.spark_sketches import MERGED_BY
+from weft.engines.spark.sql.moment_partials import Comoments, ShapeMoments
 from weft.engines.spark.sql.partials import (
     Formula,
+    Gathered,
     Moments,
     NativePartial,
     Product,
     Ranked,
+    Sketch,
     SpreadPartial,
     Sum,
 )
-from weft.engines.spark.sql.spread_partials import RANK, Distinct, HyperLogLog, Quantiles
+from weft.engines.spark.sql.spread_partials import RANK, Distinct, HyperLogLog, Quantiles, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +37,8 @@ SPARK_KINDS: Mapping[str, NativePartial] = {
     "count": Formula("count({x})", _COUNTS, _COUNTED, added=True),
     "sum": Sum("sum({x})", "sum({p})", "{x}", added=True),
     "moments": Moments(),
+    "comoments": Comoments(),
+    "shape_moments": ShapeMoments(),
     "product": Product(),
     "min": Formula("min({x})", "min({p})", "{x}"),
     "max": Formula("max({x})", "max({p})", "{x}"),
@@ -49,7 +55,17 @@ SPARK_KINDS: Mapping[str, NativePartial] = {
     "values": Ranked.at(()),
     "quantiles": Quantiles("count(1)", "sum({p})"),
     "hll": HyperLogLog(f"max({RANK})", "max({p})"),
+    "bag": Gathered("collect_list({x})", "flatten(collect_list({p}))"),
+    "set": Gathered("collect_set({x})", "array_distinct(flatten(collect_list({p})))"),
+    "tally": Tally("count(1)", "sum({p})"),
+    **{name: Sketch(name, merge) for name, merge in MERGED_BY.items()},
 }
+
+
+def native_of(partial: Partial) -> NativePartial:
+    """Return what a partial means to Catalyst."""
+    native = SPARK_KINDS[partial.kind]
+    return native.sized(partial.args[1:]) if isinstance(native, Sketch) else native
 
 
 def is_spread(partial: Partial) -> bool:

@@ -155,6 +155,25 @@ class Ranked(Formula):
         return cls(f"percentile({{x}}, array({listed}))", "first({p})")
 
 
+class Gathered(Formula):
+    """A partial of any length in one column, such as an array: Spark keeps it to itself."""
+
+
+class Sketch(Gathered):
+    """A sketch of Spark's own, by the names of the aggregates of events and of sketches."""
+
+    def sized(self, numbers: Args) -> Sketch:
+        """Fill in the numbers after the column, such as the size of a sketch.
+
+        >>> Sketch("theta_sketch_agg", "theta_union_agg").sized(("14",)).combined
+        'theta_union_agg({p}, 14)'
+        """
+        # Sketches of HyperLogLog know their size, and their union takes no number.
+        kept = () if self.combined.startswith("hll") else numbers
+        lifted = f"{self.lifted}({', '.join(('{x}', *numbers))})"
+        return Sketch(lifted, f"{self.combined}({', '.join(('{p}', *kept))})")
+
+
 class SpreadPartial(Formula, ABC):
     """A partial of many entries, kept as one row per entry: (key, entry, start).
 

@@ -26,6 +26,21 @@ class Distinct(SpreadPartial):
         return Aggregation({name: f"count({entry})"})
 
 
+class Tally(SpreadPartial):
+    """One row per distinct value, with how often it is there; read as the most frequent one."""
+
+    def entry(self, args: Args) -> str:
+        """Tell which entry an event belongs to."""
+        return args[0]
+
+    def collapse(self, name: str, entry: str) -> Aggregation:
+        """Fold the entries of a group; of values that are as frequent, the least wins."""
+        order = f"named_struct('n', -{name}, 'value', {entry})"
+        return Aggregation(
+            {name: f"min_by({entry}, CASE WHEN {entry} IS NOT NULL THEN {order} END)"}
+        )
+
+
 class HyperLogLog(SpreadPartial):
     """One row per register that is not empty, with its greatest rank."""
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from weft.cost.strategies import columnar_obstacles
+from weft.engines.base import Unsupported
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.columnar.strategy import result_of
 from weft.engines.spark.executors import prepare_executors
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-    from weft.engines.base import Unsupported
     from weft.engines.spark.columnar.hosted_operator import HostedScope
     from weft.engines.spark.streaming.streams import Picked, Stream
     from weft.plan import Emit
@@ -60,8 +61,9 @@ class ColumnarStreamStrategy:
     name = "columnar"
 
     def unsupported(self, stream: Stream) -> tuple[Unsupported, ...]:
-        """Nothing: the operator runs every window and every aggregate."""
-        return ()
+        """Sketches of Spark's own; the operator runs every window and every other aggregate."""
+        nodes = stream.nodes
+        return tuple(Unsupported(node, why) for node in nodes for why in columnar_obstacles(node))
 
     def compile(self, stream: Stream, source: DataFrame) -> CompiledStream:
         """Return closed windows as blobs, and how each query's rows are read from them."""

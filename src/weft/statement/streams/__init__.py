@@ -1,0 +1,1 @@
+"""Statements over streams: what a stream can have of them, and how they are started."""
