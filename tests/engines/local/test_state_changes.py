@@ -13,6 +13,7 @@ import weft
 from weft.engines.local.engine import operators_of, types_of
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
+from weft.engines.local.state import slice_spans
 from weft.engines.local.windows.events import read_scan
 from weft.engines.schema import result_schema
 from weft.plan.nodes import topological
@@ -76,8 +77,22 @@ def batches(table: pa.Table, size: int) -> list[pa.Table]:
     size=st.integers(1, 9),
     delay=st.sampled_from([0, 3, 100]),
     cuts=st.lists(st.sampled_from(["nothing", "write", "move"]), min_size=40, max_size=40),
+    together=st.sampled_from([2, 3, slice_spans.TOGETHER]),
 )
 def test_an_operator_restored_from_the_changes_so_far_goes_on_with_identical_rows(
+    workload: weft.Workload,
+    table: pa.Table,
+    size: int,
+    delay: int,
+    cuts: list[str],
+    together: int,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slice_spans, "TOGETHER", together)
+        go_on_from_changes(workload, table, size, delay, cuts)
+
+
+def go_on_from_changes(
     workload: weft.Workload, table: pa.Table, size: int, delay: int, cuts: list[str]
 ) -> None:
     table = table.sort_by([("ts", "ascending")])
@@ -127,6 +142,20 @@ def test_a_push_that_touches_three_slices_writes_three_slices() -> None:
         "counters"
     }
     assert changes.removed == ()
+
+
+def test_slices_that_no_event_comes_to_share_a_chunk() -> None:
+    host = one_window(w=weft.hopping(10_000, 10))
+    host.push(batch_at(*range(0, 9000, 10)), 0)
+    (first,) = host.write()
+    assert sum(name.startswith("slices/") for name in first.written) < 900 / 6
+    host.push(batch_at(25, 9000), 1)
+    (changes,) = host.write()
+    names = {name.rpartition("/")[2] for name in changes.written if name.startswith("slices/")}
+    assert {"0:630", "9000"} <= names
+    host.move()
+    host.push(batch_at(9010), 9010)
+    assert sum(map(len, host.closed["q"])) == 901
 
 
 def test_slices_that_nobody_needs_are_removed() -> None:

@@ -21,6 +21,7 @@ class HeldState(Protocol):
     delimited: list[Delimited]
     codes: KeyCodes
     runs: dict[Node, list[Flow]]
+    since_us: dict[Node, int]
 
     def slices_of(self, node: Node) -> list[Flow]:
         """Return all slices that are held of a base."""

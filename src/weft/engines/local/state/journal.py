@@ -5,7 +5,8 @@ gone; it never writes the whole state. The names are
 
     counters             the watermark and what was counted
     keys/N               key values, in the order of their codes: increments
-    slices/BASE/START    the slices of all keys that begin at one time
+    slices/BASE/START    the slices of all keys that begin at one time, or
+    slices/BASE/A:B      at any time from A to B: those that no event has come to for a while
     shape/BASE           no slices, but the columns they have
     window/W             what the discretizer of a window that events delimit knows
     kept/W               slices of the open instances of such windows
@@ -31,12 +32,14 @@ from weft.engines.local.state.chunks import (
     values_chunk,
 )
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
-from weft.engines.local.windows.flow import Flow, merged, runs_of_equals
+from weft.engines.local.state.slice_spans import name_of_span, respanned, spans_by_base
+from weft.engines.local.windows.flow import Flow, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from weft.engines.local.state.held_state import HeldState
+    from weft.engines.local.state.slice_spans import Span
     from weft.engines.local.values.keys import ColumnCodes, KeyCodes
     from weft.engines.local.windows.event_rows import EventRows
     from weft.engines.local.windows.event_windows import Delimited
@@ -129,7 +132,7 @@ class Journal:
         """Return what the host must write and remove to have the state as it is now."""
         live: set[str] = set()
         written = self._values(operator, live) | self._keys(operator.codes, live)
-        had = _starts_by_base(self.names)
+        had = spans_by_base(self.names)
         for node in operator.plan.bases:
             written |= self._slices(node, operator.slices_of(node), had, live)
         for store in operator.delimited:
@@ -176,30 +179,27 @@ class Journal:
         return written
 
     def _slices(
-        self, node: Node, runs: list[Flow], had: Mapping[str, list[int]], live: set[str]
+        self, node: Node, runs: list[Flow], had: Mapping[str, list[Span]], live: set[str]
     ) -> Chunks:
         if not runs:
             return {}
         base = name_of_base(node)
-        prefix, oldest = f"slices/{base}/", self.forgotten.get(node)
-        if self.complete:
-            live.update(f"{prefix}{s}" for s in had.get(base, ()) if oldest is None or s >= oldest)
         live.add(f"shape/{base}")
         written: Chunks = {}
         if f"shape/{base}" not in self.names:
             written[f"shape/{base}"] = flow_chunk(runs[0].take(np.empty(0, np.int64)), self.trust)
-        if self.complete and node in self.touched:
-            starts = np.unique(np.concatenate(self.touched[node]))
-            runs = [_at_starts(run, starts) for run in runs]
-        elif self.complete:
-            return written
-        flow = merged(runs)
-        flow = flow.take(np.argsort(flow.starts_us, kind="stable"))
-        firsts, stops = runs_of_equals(flow.starts_us)
-        for first, stop in zip(firsts.tolist(), stops.tolist(), strict=True):
-            name = f"{prefix}{flow.starts_us[first]}"
-            written[name] = flow_chunk(flow.take(np.arange(first, stop)), self.trust)
-        live.update(written)
+        if self.complete:
+            touched = self.touched.get(node)
+            starts = np.unique(np.concatenate(touched)) if touched else np.empty(0, np.int64)
+            oldest = self.forgotten.get(node)
+            starts = starts if oldest is None else starts[starts >= oldest]
+            known = [span for span in had.get(base, ()) if oldest is None or span[1] >= oldest]
+        else:
+            known, starts = [], np.unique(np.concatenate([run.starts_us for run in runs]))
+        spans, changed = respanned(known, starts.tolist())
+        live.update(name_of_span(base, span) for span in spans)
+        for span, flow in _within(runs, changed):
+            written[name_of_span(base, span)] = flow_chunk(flow, self.trust)
         return written
 
     def _events(self, store: Delimited, live: set[str]) -> Chunks:
@@ -220,20 +220,25 @@ class Journal:
         return {name: rows_chunk(rows, self.trust) for name, rows in changed.items()}
 
 
-def _starts_by_base(names: set[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for name in names:
-        kind, _, rest = name.partition("/")
-        if kind == "slices":
-            base, _, start = rest.partition("/")
-            found.setdefault(base, []).append(int(start))
-    return found
-
-
 def _digest(values: dict[str, Any]) -> bytes:
     return hashlib.sha256(json.dumps(values).encode()).digest()
 
 
-def _at_starts(flow: Flow, starts_us: Int64s) -> Flow:
-    """Keep the slices that begin at these times."""
-    return flow.take(np.flatnonzero(np.isin(flow.starts_us, starts_us)))
+def _within(runs: list[Flow], spans: list[Span]) -> Iterator[tuple[Span, Flow]]:
+    """Yield the slices of each span; spans lie apart, in the order of time."""
+    if not spans:
+        return
+    lows, highs = (np.array(column) for column in zip(*spans, strict=True))
+
+    def inside(flow: Flow) -> Flow:
+        if len(flow) and int(flow.starts_us.max()) < lows[0]:
+            return flow.take(np.empty(0, np.int64))  # most flows are older than all that is new
+        at = np.searchsorted(lows, flow.starts_us, side="right") - 1
+        return flow.take(np.flatnonzero((at >= 0) & (flow.starts_us <= highs[at])))
+
+    flow = merged([inside(run) for run in runs])
+    flow = flow.take(np.argsort(flow.starts_us, kind="stable"))
+    firsts = np.searchsorted(flow.starts_us, lows)
+    stops = np.searchsorted(flow.starts_us, highs, side="right")
+    for span, first, stop in zip(spans, firsts.tolist(), stops.tolist(), strict=True):
+        yield span, flow.take(np.arange(first, stop))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft.engines.local.state.chunks import (
     name_of_base,
     read_flow,
@@ -13,12 +15,13 @@ from weft.engines.local.state.chunks import (
 )
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.state.journal import Chunks, Journal
-from weft.engines.local.windows.flow import Flow, merged
+from weft.engines.local.windows.slice_log import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weft.engines.local.state.held_state import HeldState
+    from weft.engines.local.windows.flow import Flow
 
 
 def snapshot(operator: HeldState, trust: Trust = NO_PICKLES) -> Chunks:
@@ -51,4 +54,9 @@ def restore(operator: HeldState, chunks: Mapping[str, bytes], trust: Trust = NO_
         elif kind == "waiting":
             rows = read_rows(chunks[name], stores[owner].partials, trust)
             stores[owner].waiting.append(rows)
-    operator.runs = {nodes[owner]: [merged(flows)] for owner, flows in runs.items()}
+    # A slice is in one chunk: no two of them have to be merged, one after the other.
+    for owner, flows in runs.items():
+        flow, oldest = side_by_side(flows), operator.since_us.get(nodes[owner])
+        if oldest is not None and len(flow) and int(flow.starts_us.min()) < oldest:
+            flow = flow.take(np.flatnonzero(flow.starts_us >= oldest))  # gone, but not its chunk
+        operator.runs[nodes[owner]] = [flow]

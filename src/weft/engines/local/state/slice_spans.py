@@ -1,0 +1,86 @@
+"""Which slices go into one chunk of an operator's state: new ones alone, old ones together.
+
+A chunk that holds the slices of one time is small, and cheap to write anew while events still come
+to it. Thousands of them take long to read, so those that no event comes to are put together.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Span = tuple[int, int]  # the first and the last start of the slices in a chunk
+
+TOGETHER = 64  # slices in a chunk of old ones
+
+
+def name_of_span(base: str, span: Span) -> str:
+    """Name a chunk.
+
+    >>> name_of_span("b", (5, 5)), name_of_span("b", (-5, 70))
+    ('slices/b/5', 'slices/b/-5:70')
+    """
+    first, last = span
+    return f"slices/{base}/{first}" if first == last else f"slices/{base}/{first}:{last}"
+
+
+def spans_by_base(names: Iterable[str]) -> dict[str, list[Span]]:
+    """Read the names of chunks.
+
+    >>> spans_by_base(["slices/b/5", "shape/b", "slices/b/-5:70"])
+    {'b': [(5, 5), (-5, 70)]}
+    """
+    found: dict[str, list[Span]] = {}
+    for name in names:
+        kind, _, rest = name.partition("/")
+        if kind == "slices":
+            base, _, span = rest.partition("/")
+            first, _, last = span.partition(":")
+            found.setdefault(base, []).append((int(first), int(last or first)))
+    return found
+
+
+def respanned(known: Iterable[Span], touched: list[int]) -> tuple[list[Span], list[Span]]:
+    """Return the spans of all chunks after slices were touched, and those to write.
+
+    Spans never overlap: a slice inside one is written with all that it has.
+
+    >>> respanned([(0, 63), (64, 64)], [20, 65])
+    ([(0, 63), (64, 64), (65, 65)], [(0, 63), (65, 65)])
+    >>> respanned([(at, at) for at in range(66)], [66, 67])[1]
+    [(0, 63), (66, 66), (67, 67)]
+    """
+    spans = sorted(known)
+    changed: set[Span] = set()
+    at = 0
+    fresh: list[Span] = []
+    for start in touched:  # in the order of time
+        while at < len(spans) and spans[at][1] < start:
+            at += 1
+        if at < len(spans) and spans[at][0] <= start:
+            changed.add(spans[at])
+        else:
+            fresh.append((start, start))
+    changed.update(fresh)
+    found: list[Span] = []
+    newest_first = sorted((*spans, *fresh))
+    latest = len(newest_first) - TOGETHER if not spans else len(newest_first)
+    settled = [
+        first == last and place < latest and (not spans or (first, last) not in changed)
+        for place, (first, last) in enumerate(newest_first)
+    ]
+    for single, group in groupby(zip(newest_first, settled, strict=True), key=lambda one: one[1]):
+        own = [span for span, _ in group]
+        if single:
+            whole = len(own) // TOGETHER * TOGETHER
+            packs = [
+                (own[place][0], own[place + TOGETHER - 1][1]) for place in range(0, whole, TOGETHER)
+            ]
+            changed.update(packs)
+            own = [*packs, *own[whole:]]
+        found += own
+    kept = set(found)
+    return found, sorted(span for span in changed if span in kept)
