@@ -18,6 +18,7 @@ _FAMILIES = (
     *("kernels.speed", "kernels.latency", "kernels.techniques"),
     *("planners.weave", "planners.factor", "planners.subsume"),
     *("local.speed", "local.memory", "local.subsume", "local.cutty"),
+    *("techniques.curves", "techniques.experiments"),
     *("anchors.techniques", "anchors.local", "joins.entries", "mixed.local", "store.nights"),
     *("spark.batch", "spark.plans", "mixed.spark", "spark.stream", "mixed.stream"),
     "anchors.spark",

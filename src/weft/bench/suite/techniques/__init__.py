@@ -1,0 +1,1 @@
+"""Techniques in sessions of the local engine."""
