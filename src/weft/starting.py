@@ -41,6 +41,7 @@ def start(
     mode: str = "append",
     planner: str = "auto",
     statistics: Planning = None,
+    technique: str | None = None,
     name: str | None = None,
     trust_pickle: bool = False,
     pickle_key: bytes | None = None,
@@ -53,7 +54,8 @@ def start(
     `write` of `weft.engines.spark.streaming.sinks.Sink`. `trigger` is the time between micro-
     batches, or "once" for all that is there now; without it they follow one another. In `mode`
     "append" a window gives its row when it closes; in "update", which only columnar has, also
-    after each micro-batch that changed it.
+    after each micro-batch that changed it. `technique` forces the one that puts overlapping
+    instances together; all but fan_out are columnar.
 
     Started again with the same `checkpoint`, the stream goes on where it was. With another
     workload it is refused, and the error names what changed; under the columnar strategy queries
@@ -76,7 +78,7 @@ def start(
 
     trust = Trust(trust_pickle, pickle_key)
     kept = Checkpoint(Place.of(checkpoint))
-    record = record_for(workload, sources, kept, strategy, planner, statistics, mode)
+    record = record_for(workload, sources, kept, strategy, planner, statistics, mode, technique)
     with stored_for(record.strategy, next(iter(sources.values())).sparkSession):
         roots = SinkRoots.of(sink_roots, sinks)
         fan_out = _fan_out(record, sources, sinks, kept, roots, trust)
@@ -98,6 +100,7 @@ def record_for(
     planner: str = "auto",
     statistics: Planning = None,
     mode: str = "append",
+    technique: str | None = None,
 ) -> Record:
     """Return how a stream is to run: as its checkpoint says, or by a new plan without one."""
     from weft.engines.spark.streaming.columnar.processor import MODES, UPDATE
@@ -115,7 +118,8 @@ def record_for(
     before = checkpoint.read()
     if before is None:
         chosen = COLUMNAR if mode == UPDATE else strategy
-        return replace(_planned(workload, sources, chosen, planner, statistics), mode=mode)
+        planned = _planned(workload, sources, chosen, planner, statistics, technique)
+        return replace(planned, mode=mode)
     asked = (
         Workload((*workload.queries, *workload.joins))
         if isinstance(workload, Plan)
@@ -131,6 +135,7 @@ def _planned(
     strategy: str | None,
     planner: str,
     statistics: Planning,
+    technique: str | None,
 ) -> Record:
     from weft.engines.spark.streaming.checkpoint.record import Record
     from weft.engines.spark.streaming.columnar.scope_structs import Parcel
@@ -138,10 +143,14 @@ def _planned(
     from weft.engines.spark.streaming.engine import SparkStreamEngine
     from weft.engines.spark.streaming.streams import streams_of
     from weft.plan.body import COLUMNAR, NATIVE
+    from weft.planners.portfolio import strategy_of
     from weft.running import plan_for
 
+    if technique is not None:
+        strategy = strategy or strategy_of(technique)
     engine = SparkStreamEngine(strategy)
-    plan = plan_for(workload, sources, engine, planner, statistics, strategy=strategy)
+    forced = {"strategy": strategy, "technique": technique}
+    plan = plan_for(workload, sources, engine, planner, statistics, **forced)
     names = {engine.choice(stream, plan).name for stream in streams_of(plan)}
     if plan.joins and COLUMNAR in names:
         raise UnsupportedError(

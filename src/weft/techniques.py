@@ -116,6 +116,9 @@ _ALL = (
         "whole",
     ),
     Technique(
+        "van_herk", ("associative",), False, lambda n: 3 - 4 / max(n, 2), lambda n: 2 * n, "whole"
+    ),
+    Technique(
         "sparse_table",
         ("associative", "idempotent"),
         True,

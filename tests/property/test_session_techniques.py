@@ -11,6 +11,8 @@ import pytest
 
 import weft
 from weft.errors import UnsupportedError
+from weft.kernels.incremental import notes
+from weft.plan import Roll
 from weft.techniques import FAN_OUT, INCREMENTAL, TECHNIQUES, WHOLE
 from weft.testing import assert_same_rows
 
@@ -28,6 +30,15 @@ IN_ORDER = weft.agg.custom(
     identity=(),
     commutative=False,
     idempotent=False,
+)
+LARGEST = weft.agg.custom(
+    "largest_number",
+    lift=lambda x: (x,),
+    combine=max,
+    lower=lambda number: number[0],
+    identity=(-99,),
+    commutative=True,
+    idempotent=True,
 )
 AGGREGATES = {
     "sum": weft.agg.sum("n"),
@@ -219,6 +230,21 @@ def test_an_error_in_the_middle_of_a_batch_leaves_no_trace() -> None:
     assert_same_rows(query, joined(found), wanted)
 
 
+@pytest.mark.parametrize("name", ["two_stacks_lite", "daba_lite", "flat_fit", "fiba"])
+def test_a_shelf_that_is_swept_at_every_step_forgets_nothing_that_is_needed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notes, "_LEAST_USED", -(10**9))
+    monkeypatch.setattr(notes, "_LEAST_NOTES", 1)
+    windows = {"hop": weft.hopping(12, 2), "long": weft.hopping(40, 5, 3)}
+    parts = batches(3, 0)
+    for aggs in ({"ordered": IN_ORDER("n")}, {"largest": LARGEST("n")}):
+        query = weft.Query("q", source="s", time="ts", keys=["k"], windows=windows, aggs=aggs)
+        session = weft.LocalSession(plan_of(query, "slice", name))
+        wanted = weft.run(query, {"s": pa.concat_tables(parts)}, engine="reference")
+        assert_same_rows(query, pushed(session, parts, restores=False), wanted, name)
+
+
 def slides(name: str, n: int, aggregate: str = "sum", windows=None) -> list[int]:
     """Count the combines of every push of a session whose window holds n slices of one key."""
     query = query_of(aggregate, windows or {"h": weft.hopping(n, 1)})
@@ -243,6 +269,59 @@ def test_a_session_combines_as_often_as_published(name: str, n: int) -> None:
     assert Fraction(sum(counts), len(counts)) == pytest.approx(wanted)
     if name in ("daba", "daba_lite"):
         assert max(counts) <= (8 if name == "daba" else 6)
+
+
+@pytest.mark.parametrize("n", [4, 8, 16])
+def test_a_deque_compares_less_than_twice_a_slide(n: int) -> None:
+    counts = slides("slick_deque", n, "max")
+    assert sum(counts) / len(counts) == pytest.approx(2 - 2 / n, abs=0.15)
+    assert max(counts) <= n
+
+
+def test_a_tree_combines_as_often_as_published_where_slices_come_in_order() -> None:
+    counts = slides("fiba", 8)
+    assert 2 <= sum(counts) / len(counts) <= TECHNIQUES["fiba"].combines_per_slide(8)
+
+
+def test_a_late_slice_costs_a_tree_what_its_distance_asks_for() -> None:
+    n, delay = 256, 250
+    query = query_of("sum", {"h": weft.hopping(n, 1)})
+    session = weft.LocalSession(plan_of(query, "slice", "fiba"), watermark=delay)
+    parts = []
+
+    def push(time: int) -> int:
+        before = session.metrics.combines
+        parts.append(pa.table({"ts": [time], "k": [1], "n": [time % 7]}))
+        found.append(session.push("s", parts[-1]))
+        return session.metrics.combines - before
+
+    found: list[pa.Table] = []
+    for time in range(0, 2 * n, 2):
+        push(time)
+    latest = 2 * n - 2
+    for distance in (3, 31, 121, 241):
+        assert 0 < push(latest - distance) <= 6 + 6 * distance.bit_length()  # a rebuild takes n
+    wanted = weft.run(query, {"s": pa.concat_tables(parts)}, engine="reference")
+    assert_same_rows(query, joined([*found, session.finish()]), wanted)
+
+
+def test_a_query_that_comes_later_takes_the_technique_of_its_session() -> None:
+    session = weft.LocalSession(query_of("sum"), technique="daba_lite", planner="slice")
+    session.push("s", batches(1, 0)[0])
+    session = weft.LocalSession.restore(session.snapshot())
+    session.register(query_of("sum", {"later": weft.hopping(21, 7)}, "later"))
+    plan = session._streams["s"].plan
+    assert {n.technique for n in plan.nodes if hasattr(n, "technique")} <= {"daba_lite", None}
+
+
+def test_a_plan_names_no_technique_that_a_session_does_not_keep() -> None:
+    windows = {"tens": weft.tumbling(10), "hop": weft.hopping(40, 10)}
+    plan = weft.optimize(
+        query_of("sum", windows), "subsume", "local", technique="daba_lite", session=True
+    )
+    over_windows = [n for n in plan.nodes if isinstance(n, Roll) and isinstance(n.feeder, Roll)]
+    assert over_windows
+    assert {n.technique for n in over_windows}.isdisjoint(INCREMENTAL)
 
 
 def test_a_store_that_several_windows_share_takes_every_slice_in_once() -> None:

@@ -113,8 +113,11 @@ def named(
         if form is None and node.technique is not None:
             made[node] = roll
         elif _combines(node) or (kept and node.feeder in overlapped):
-            own: Form = "whole" if form == "incremental" and not kept else form or "spread"
-            chosen = _technique(node, own, exact, forced)
+            # What a session does not keep it puts together anew whenever windows close.
+            anew = form == "incremental" and not kept
+            own: Form = "whole" if anew else form or "spread"
+            asked = None if anew and forced in INCREMENTAL else forced
+            chosen = _technique(node, own, exact, asked)
             read = node.read if node.read == STAIR or isinstance(inputs[0], Scan) else RANGES
             made[node] = replace(roll, read=read, technique=chosen)
         else:
@@ -179,7 +182,7 @@ def _is_kept(roll: Roll) -> bool:
 def _technique(roll: Roll, form: Form, exact: Callable[[Partial], bool], forced: str | None) -> str:
     if forced is not None and forced in _RUN_BY[form]:
         for partial in roll.partials:
-            if not partial.monoid.grows:
+            if not partial.monoid.grows and roll.technique != forced:  # else it was legal before
                 TECHNIQUES[forced].check(partial.laws(exact=exact(partial)), str(partial))
         return forced
     if roll.technique is not None and TECHNIQUES[roll.technique].form == form:

@@ -90,7 +90,8 @@ def optimize(
     form = _form(engine, model, session=session)
     if technique is not None:
         check_technique(technique, form)
-        strategy = strategy or _strategy_of(technique, engine, model)
+        if engine == "spark" and model != "paper":
+            strategy = strategy or strategy_of(technique)
     _check_statistics(workload, statistics)
     batch_us = _micro_batch_us(micro_batch, engine)
     apart = scopes_of(workload, exact_columns)
@@ -180,10 +181,8 @@ def _form(engine: str, model: str | None, *, session: bool) -> Form | None:
     return "incremental" if session else "whole"
 
 
-def _strategy_of(technique: str, engine: str, model: str | None) -> str | None:
+def strategy_of(technique: str) -> str:
     """Return how Spark must run a technique: by Catalyst the one that it has, others in kernels."""
-    if engine != "spark" or model == "paper":
-        return None
     return NATIVE if technique == FAN_OUT else COLUMNAR
 
 

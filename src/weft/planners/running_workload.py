@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 Sources = tuple[str, str | None, str | None]  # source, time column and filter: one scan
 
 
-def embed_query(plan: Plan, query: Query) -> Plan:
+def embed_query(plan: Plan, query: Query, technique: str | None = None) -> Plan:
     """Add a query to a running plan: windows read live slices that suffice, or slices of their own.
+
+    `technique` puts their overlapping instances together; without it laws and costs decide.
 
     >>> from weft import agg, hopping, tumbling
     >>> ask = {"source": "s", "time": "ts", "aggs": {"n": agg.sum("x")}}
@@ -47,7 +49,7 @@ def embed_query(plan: Plan, query: Query) -> Plan:
     found = _embedded(plan, asked) or _planned(plan, query, asked)
     order = {label: at for at, (label, _) in enumerate(query.windows)}
     added = tuple(sorted(found, key=lambda emit: order[emit.label]))
-    return _assembled(plan, (*plan.emits, *added), (*plan.queries, query))
+    return _assembled(plan, (*plan.emits, *added), (*plan.queries, query), technique=technique)
 
 
 def _embedded(plan: Plan, asked: Scope) -> tuple[Emit, ...]:
@@ -161,6 +163,7 @@ def _assembled(
     emits: tuple[Emit, ...],
     queries: Sequence[Query],
     edges: Mapping[Node, Edges] | None = None,
+    technique: str | None = None,
 ) -> Plan:
     """Put emits together: one scan for all that keep the same events, no partial in vain."""
     nodes = topological(emits)
@@ -169,7 +172,7 @@ def _assembled(
     for node in nodes:
         made[node] = rebuilding.rebuilt(node, made)
     rebuilt = tuple(e for e in (made[emit] for emit in emits) if isinstance(e, Emit))
-    chosen = topological(named(rebuilt, "incremental", lambda _: False))
+    chosen = topological(named(rebuilt, "incremental", lambda _: False, technique))
     validate(chosen)
     costs = RateModel(coefficients_of(plan.engine), plan.statistics).node_costs(chosen)
     # What was considered and charged before is no longer about these nodes.

@@ -54,6 +54,7 @@ class SessionState(NamedTuple):
     one: bool  # whether results come as a table, not by query
     finished: bool
     joins: tuple[JoinState, ...] = ()
+    technique: str | None = None  # of all queries, also of those that come later
 
 
 def dump_session(session: SessionState) -> bytes:
@@ -86,6 +87,7 @@ def dump_session(session: SessionState) -> bytes:
         "joins": joins,
         "suspended": [json.dumps(plan.to_json()) for plan in session.suspended],
         "delay_us": session.delay_us,
+        "technique": session.technique,
         "one": session.one,
         "finished": session.finished,
         "sizes": [*map(len, blobs)],
@@ -114,7 +116,13 @@ def load_session(snapshot: bytes) -> SessionState:
         for told in manifest["joins"]
     )
     return SessionState(
-        streams, suspended, manifest["delay_us"], manifest["one"], manifest["finished"], joins
+        streams,
+        suspended,
+        manifest["delay_us"],
+        manifest["one"],
+        manifest["finished"],
+        joins,
+        manifest.get("technique"),
     )
 
 

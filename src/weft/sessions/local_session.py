@@ -104,6 +104,7 @@ class LocalSession:
         self._streams = {
             source: SourceStream(source, plan, self._delay_us) for source, plan in plans.items()
         }
+        self._technique = technique  # of queries that come later as well
         self._suspended: dict[str, Query] = {}
         self._joins = [JoinStream(plan, self._delay_us, continuous) for plan in joins]
         self._one = len(queries) + len(joins) == 1
@@ -192,10 +193,11 @@ class LocalSession:
         self._check_new(query)
         stream = self._streams.get(query.source)
         if stream is None:
-            plan = plans_of(Workload([query]), "auto", None)[query.source]
+            plan = plans_of(Workload([query]), "auto", None, self._technique)[query.source]
             made = SourceStream(query.source, plan, self._delay_us)
         else:
-            made = adopted(stream, embed_query(cut_plan(stream), stream.bound(query)))
+            plan = embed_query(cut_plan(stream), stream.bound(query), self._technique)
+            made = adopted(stream, plan)
         self._streams[query.source] = made
         self._suspended.pop(query.name, None)
         self._one = self._one and query.name in self.queries and len(self.queries) == 1
@@ -252,6 +254,7 @@ class LocalSession:
                 self._one,
                 self._finished,
                 tuple(saved(join, trust) for join in self._joins),
+                self._technique,
             )
         )
 
@@ -284,7 +287,7 @@ class LocalSession:
         }
         session._suspended = {q.name: q for plan in state.suspended for q in plan.queries}
         session._delay_us, session._one = state.delay_us, state.one
-        session._finished = state.finished
+        session._finished, session._technique = state.finished, state.technique
         session._joins = [restored(join, trust) for join in state.joins]
         return session
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.options import Planner, SqlFile, SqlText, examples
+from weft.cli.options import Planner, SqlFile, SqlText, Technique, examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +79,7 @@ def command(
         typer.Option("--strategy", metavar="S", help="native or columnar; the cheaper by default."),
     ] = None,
     planner: Planner = "auto",
+    technique: Technique = None,
     imports: Annotated[
         list[str] | None,
         typer.Option(
@@ -154,7 +155,8 @@ def command(
 
     if explain:
         kept = Checkpoint(Place.of(checkpoint))
-        say(record_for(workload, sources, kept, strategy, planner).plan.explain())
+        record = record_for(workload, sources, kept, strategy, planner, technique=technique)
+        say(record.plan.explain())
         return
 
     def report(progress: Progress) -> None:
@@ -174,6 +176,7 @@ def command(
             "once" if once else trigger,
             strategy,
             planner=planner,
+            technique=technique,
             trust_pickle=trust_pickle,
             pickle_key=None if pickle_key is None else key_of(pickle_key),
             sink_roots=sink_root or None,

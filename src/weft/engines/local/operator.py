@@ -26,7 +26,7 @@ from weft.engines.local.windows.flow import Flow, compacted, merged, slice_batch
 from weft.engines.local.windows.lateness import closed_for, closes_between, oldest_open
 from weft.engines.local.windows.roll_store import RollStore
 from weft.engines.local.windows.slice_log import KeptSlices, SliceLog
-from weft.engines.local.windows.stored_rolls import SliceSource, StoredRolls, slid
+from weft.engines.local.windows.stored_rolls import NEVER, SliceSource, StoredRolls, slid
 from weft.engines.local.windows.timed_plan import Timed as TIMED
 from weft.engines.local.windows.timed_plan import TimedPlan, is_timed
 from weft.kernels.parallel import ROWS_PER_THREAD, THREADS
@@ -176,8 +176,8 @@ class ScopeOperator:
                 }
                 rows = [store.rows_of(events) for store in self.delimited]
             for node, flow in sliced.items():
+                self._feed_stores(node, flow)
                 self.runs.setdefault(node, []).append(flow)
-                self._drop_stores_before(node, flow)
                 if self.journal is not None:
                     self.journal.touch(node, flow.starts_us)
             for store, part in zip(self.delimited, rows, strict=True):
@@ -200,8 +200,8 @@ class ScopeOperator:
         """Add slices that were made elsewhere to a set; keys are this operator's codes."""
         node = list(self.plan.bases)[number]
         runs = self.runs.setdefault(node, [])
+        self._feed_stores(node, slices)
         runs.append(slices)
-        self._drop_stores_before(node, slices)
         if self.journal is not None:
             self.journal.touch(node, slices.starts_us)
         if len(runs) >= MOST_RUNS:
@@ -289,21 +289,40 @@ class ScopeOperator:
                 continue
             store = self.stores.get(spec)
             if store is None:
-                store = self.stores[spec] = RollStore(spec.technique, spec.shapes, spec.partials)
+                kept = (spec.technique, spec.shapes, spec.partials, spec.by_time)
+                store = self.stores[spec] = RollStore(*kept)
             source = SliceSource(self.past.get(spec.base, SliceLog()), self.runs[spec.base][0])
             before = store.combines
             for roll, flow in slid(spec, store, source, closing.from_us, closing.to_us).items():
                 self.plan.keep(roll, flow, closing.made)
             self.plan.combines += store.combines - before
 
-    def _drop_stores_before(self, node: Node, flow: Flow) -> None:
-        """Give up stores that have taken in what these slices belong to; they are made again."""
+    def _feed_stores(self, node: Node, flow: Flow) -> None:
+        """Let trees take in slices that come; other stores that closed them are made again."""
         if not self.stores or not len(flow):
             return
         first = int(flow.starts_us.min())
         for spec in [s for s in self.stores if s.base == node]:
-            if first < spec.final_before(self.watermark_us):
+            if spec.by_time:
+                self._feed(spec, flow)
+            elif first < spec.final_before(self.watermark_us):
                 del self.stores[spec]
+
+    def _feed(self, spec: StoredRolls, flow: Flow) -> None:
+        store = self.stores.pop(spec)  # stays away if a function of the user fails
+        runs = self.runs.get(spec.base, [])
+
+        def history(keys: Bools | None) -> Flow | None:
+            if not runs:
+                return None
+            source = SliceSource(self.past.get(spec.base, SliceLog()), merged(runs))
+            return spec.coarse(source.between(spec.oldest_open(self.watermark_us), NEVER, keys))
+
+        new, before = spec.coarse(flow), store.combines
+        assert new is not None
+        if store.arrived(new, history):
+            self.stores[spec] = store
+            self.plan.combines += store.combines - before
 
     def _settle(self, watermark_us: int | None) -> None:
         """Put the slices that stores have taken in aside, piece by piece."""

@@ -29,6 +29,7 @@ from weft.kernels.ranges.disjoint_sparse_table import DisjointSparseTable
 from weft.kernels.ranges.prefix_sums import IntegerSums, InvertiblePrefixes, RebasedSums
 from weft.kernels.ranges.sliding import slide_within
 from weft.kernels.ranges.sparse_table import SparseTable
+from weft.kernels.ranges.van_herk import blocks_within
 from weft.techniques import TECHNIQUES
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ def _run(
         case "sliding_ranges":
             scratch = operation.columns(ranges.longest)
             return slide_within(columns, starts, ends, scratch, operation)
+        case "van_herk":
+            return blocks_within(columns, starts, ends, operation)
         case "rebased_sums":
             return RebasedSums.of(columns).query(starts, ends)
         case "sparse_table":

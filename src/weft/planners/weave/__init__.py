@@ -28,6 +28,7 @@ _PUBLISHED = {
     "fan_out": "naive",
     "prefix_sums": "prefix_ring",
     "sliding_ranges": "two_stacks_lite",
+    "van_herk": "two_stacks_lite",
 }
 # So long that only reading its events costs anything.
 _ENDLESS = PeriodicWindow(2**62, 2**62)

@@ -23,6 +23,7 @@ from weft.kernels.partials import Partials
 from weft.kernels.ranges.choice import aggregate_ranges
 from weft.kernels.ranges.prefix_sums import largest_magnitude
 from weft.kernels.ranges.sliding import slide_within
+from weft.kernels.ranges.van_herk import blocks_within
 from weft.techniques import FAN_OUT, INCREMENTAL
 
 if TYPE_CHECKING:
@@ -267,22 +268,29 @@ class ObjectPartials:
             places = shelf.places(self.objects)
             found, _ = ranges_by(technique, places, starts, ends, shelf.operation, shelf)
             return ObjectPartials(self.monoid, shelf.at(found))
+        algebra = ObjectAlgebra(self.monoid.identity, self.monoid)
+        operation = Operation("custom", ("object",), algebra, self.monoid.laws)
+        if technique == "van_herk":
+            answers = blocks_within(self.objects, starts, ends, operation)
+            return ObjectPartials(self.monoid, answers)
         if technique == "sliding_ranges":
-            algebra = ObjectAlgebra(self.monoid.identity, self.monoid)
-            operation = Operation("custom", ("object",), algebra, self.monoid.laws)
             scratch = operation.columns(int(np.max(ends - starts, initial=0)))
             answers = slide_within(self.objects, starts, ends, scratch, operation)
             return ObjectPartials(self.monoid, answers)
         if technique not in (None, "one_by_one", FAN_OUT):
             raise UnsupportedError(
                 f"technique {technique} cannot run a custom aggregate: it has compiled code alone",
-                hint="use one_by_one, sliding_ranges, or one that keeps windows as events come",
+                hint="use one_by_one, sliding_ranges, van_herk, or one that keeps windows as "
+                "events come",
             )
-        out = np.empty(starts.size, object)
-        for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-            total = self.monoid.identity
-            for partial in self.objects[start:end]:
-                total = self.monoid.combine(total, partial)
+        counts = ends - starts
+        out = operation.columns(starts.size)
+        out[counts > 0] = self.objects[starts[counts > 0]]
+        combine = self.monoid.combine
+        for i in np.flatnonzero(counts > 1).tolist():
+            total = out[i]
+            for partial in self.objects[starts[i] + 1 : ends[i]]:
+                total = combine(total, partial)
             out[i] = total
         return ObjectPartials(self.monoid, out)
 

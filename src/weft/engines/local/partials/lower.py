@@ -256,7 +256,8 @@ def _custom(
     (held,) = parts
     assert isinstance(held, ObjectPartials)
     assert call is not None
-    told: Array = pa.array([call.lower((partial,)) for partial in held.finished()])
+    lower, parameters = call.aggregate.lower, call.parameters  # looked up once, not by row
+    told: Array = pa.array([lower((partial,), parameters) for partial in held.finished()])
     return told
 
 

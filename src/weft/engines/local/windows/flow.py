@@ -23,6 +23,7 @@ from weft.kernels.grouping.known_keys import fold_known
 from weft.kernels.incremental.ranges import ranges_by
 from weft.kernels.operations import COUNT, MAX_INT64
 from weft.kernels.partials import Partials, operation_of
+from weft.kernels.ranges.van_herk import combines_within
 from weft.techniques import INCREMENTAL
 
 if TYPE_CHECKING:
@@ -138,6 +139,8 @@ def combines_of(starts: Int64s, ends: Int64s, technique: str | None = None) -> i
     match technique:
         case "one_by_one" | "fan_out":
             return one_by_one
+        case "van_herk":
+            return combines_within(starts, ends)
         case "prefix_sums":
             return span + starts.size
         case "sparse_table" | "disjoint_sparse_table":

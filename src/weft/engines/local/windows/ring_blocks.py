@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.engines.local.windows.flow import runs_of_equals
 from weft.kernels.columns import Columns, only_read
-from weft.kernels.incremental import slide
+from weft.kernels.incremental import by_time, slide
 from weft.kernels.parallel import read_only
 
 if TYPE_CHECKING:
@@ -149,6 +150,35 @@ class Batch:
         """The rows whose ring is too small."""
         return np.flatnonzero(self.most > self.block.capacity)
 
+    def arrive(self, parts: Sequence[Part], columns: Sequence[Columns]) -> None:
+        """Let trees take in slices that may be older than those they hold."""
+        new = (self.new_us, self.firsts_new, self.stops_new)
+        for part, state, values in zip(parts, self.block.states, columns, strict=True):
+            taken = np.zeros_like(self.held)
+            part.run(by_time.arrive, taken.size, self.block.capacity, state, *new, values, taken)
+        by_time.keep_times(self.block.times, self.block.at, *new)
+
+    def answered_by_time(self, parts: Sequence[Part], ranges_us: Int64s) -> list[Columns]:
+        """Let trees answer what closes, and let go of what is too old; nothing comes."""
+        slots, rows = self.block.capacity, self.rows
+        ends_us = self.starts_us + ranges_us[self.windows]
+        # First out with what no instance needs: one that spans all the rest costs two combines.
+        before = np.zeros_like(self.kept)
+        firsts, _ = runs_of_equals(rows)
+        before[rows[firsts]] = self.evicted[firsts]
+        whole = (self.firsts == before[rows]) & (self.stops == self.held[rows])
+        out: list[Columns] = []
+        for part, state in zip(parts, self.block.states, strict=True):
+            gone = np.zeros_like(self.kept)
+            part.run(by_time.settle, gone.size, slots, state, before, gone)
+            answers = part.kernel.operation.columns(rows.size)
+            asked = (rows, self.starts_us, ends_us, whole, answers)
+            part.run(by_time.answer, rows.size, slots, state, *asked)
+            out.append(part.answers(answers))  # before a shelf forgets what no state holds
+            part.run(by_time.settle, gone.size, slots, state, self.kept, gone)
+        self.block.at[:, slide.FRONT] += self.kept
+        return out
+
     def run(self, parts: Sequence[Part], columns: Sequence[Columns]) -> list[Columns]:
         """Let every part answer, and take in and let go what is to be."""
         out: list[Columns] = []
@@ -160,9 +190,9 @@ class Batch:
                 before = (state, self.firsts_new, self.held, values)
                 asked = (self.rows, self.firsts, self.stops, self.evicted, progress, answers)
                 part.run(slide.answer, self.rows.size, self.block.capacity, *before, *asked)
+            out.append(part.answers(answers))  # before a shelf forgets what no state holds
             left = (self.firsts_new, self.stops_new, self.held, values, self.kept, progress)
             part.run(slide.settle, self.held.size, self.block.capacity, state, *left)
-            out.append(part.answers(answers))
         slide.keep_times(
             self.block.times, self.block.at, self.new_us, self.firsts_new, self.stops_new, self.kept
         )

@@ -59,6 +59,7 @@ class RollStore:
     technique: str
     shapes: Shapes
     partials: tuple[Partial, ...]
+    by_time: bool = False  # slices are taken in as they come, in any order
     combines: int = 0
     forms: dict[Partial, Form] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
@@ -84,18 +85,45 @@ class RollStore:
         batches = self._with_room(new, history, bounds, oldest_us)
         before = self._calls()
         keys = [batch.block.codes[batch.rows] for batch in batches]
-        answers = [batch.run(self.parts, columns) for batch in batches]
+        if self.by_time:
+            ranges_us = self.shapes.sizes_us[:, 0]
+            answers = [batch.answered_by_time(self.parts, ranges_us) for batch in batches]
+        else:
+            answers = [batch.run(self.parts, columns) for batch in batches]
         self.combines += int((self._calls() - before).max())
         self._give_back()
-        for part in self.parts:
-            if part.shelf is not None:
-                part.shelf.release()
+        self._release()
         return Answers(
             np.concatenate([batch.windows for batch in batches] or [_no_codes()]),
             np.concatenate(keys or [_no_codes()]),
             np.concatenate([batch.starts_us for batch in batches] or [_no_codes()]),
             self._rows(answers, new),
         )
+
+    def arrived(self, new: Flow, history: History) -> bool:
+        """Take in slices of any age as they come; False if this store has no form for them."""
+        columns = self._columns(new) if self.forms else None
+        if columns is None:
+            return False
+        starts, ends = runs_of_equals(new.keys)
+        codes = new.keys[starts].astype(np.int64)
+        self._seat_strangers(codes, ends - starts)
+        batches = self._batches(new)
+        short = [(batch, batch.short) for batch in batches]
+        if any(rows.size for _, rows in short):
+            self._move(short, history)
+            batches = self._batches(new)
+        before = self._calls()
+        for batch in batches:
+            batch.arrive(self.parts, columns)
+        self.combines += int((self._calls() - before).max())
+        self._release()
+        return True
+
+    def _release(self) -> None:
+        for part in self.parts:
+            if part.shelf is not None:
+                part.shelf.release()
 
     def _calls(self) -> Int64s:
         return np.array([part.calls[0] for part in self.parts])
@@ -153,7 +181,10 @@ class RollStore:
         columns = self._columns(flow)
         assert columns is not None
         for batch in self._batches(flow):
-            batch.run(self.parts, columns)
+            if self.by_time:
+                batch.arrive(self.parts, columns)
+            else:
+                batch.run(self.parts, columns)
 
     def _batches(self, flow: Flow) -> list[Batch]:
         """Bring slices to the blocks of their keys."""
@@ -173,28 +204,35 @@ class RollStore:
     ) -> list[Batch]:
         """See what every key is to hold, and give larger rings to those that need them."""
         starts, ends = runs_of_equals(new.keys)
-        codes = new.keys[starts].astype(np.int64)
-        self._number(codes)
-        strangers = self.block_of[codes] == FREE
-        if strangers.any():
-            self._place(codes[strangers], (ends - starts)[strangers].clip(max=_LEAST_SLICES))
+        self._seat_strangers(new.keys[starts].astype(np.int64), ends - starts)
         while True:
             batches = self._batches(new)
             for batch in batches:
                 batch.close(self.shapes, bounds, oldest_us)
             short = [(batch, batch.short) for batch in batches]
-            moved = [batch.block.codes[rows] for batch, rows in short]
-            if not any(map(len, moved)):
+            if not any(rows.size for _, rows in short):
                 return batches
-            needed = np.concatenate([batch.most[rows] for batch, rows in short])
-            for batch, rows in short:
-                self._clear(batch.block, rows)
-            self._place(np.concatenate(moved), needed)
-            wanted = np.zeros(self.block_of.size, np.bool_)
-            wanted[np.concatenate(moved)] = True
-            past = history(wanted)
-            if past is not None:
-                self._load(past)
+            self._move(short, history)
+
+    def _seat_strangers(self, codes: Int64s, counts: Int64s) -> None:
+        """Give small rings to keys that have none."""
+        self._number(codes)
+        strangers = self.block_of[codes] == FREE
+        if strangers.any():
+            self._place(codes[strangers], counts[strangers].clip(max=_LEAST_SLICES))
+
+    def _move(self, short: Sequence[tuple[Batch, Int64s]], history: History) -> None:
+        """Give larger rings to keys whose rows are too short, with what they held."""
+        moved = np.concatenate([batch.block.codes[rows] for batch, rows in short])
+        needed = np.concatenate([batch.most[rows] for batch, rows in short])
+        for batch, rows in short:
+            self._clear(batch.block, rows)
+        self._place(moved, needed)
+        wanted = np.zeros(self.block_of.size, np.bool_)
+        wanted[moved] = True
+        past = history(wanted)
+        if past is not None:
+            self._load(past)
 
     def _number(self, codes: Int64s) -> None:
         """Make room for keys up to the greatest code."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from weft.kernels.partials import Bools
     from weft.plan import Node
 
-_EVER, _NEVER = -(2**62), 2**62
+_EVER, NEVER = -(2**62), 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +45,11 @@ class StoredRolls:
     partials: tuple[Partial, ...]
     rolls: tuple[Roll, ...]
     shapes: Shapes
+
+    @property
+    def by_time(self) -> bool:
+        """Whether slices are taken in as they come: parts of one may then combine in any order."""
+        return self.technique == "fiba" and all(p.laws().commutative for p in self.partials)
 
     def closes(self, from_us: int | None, to_us: int | None) -> bool:
         """Tell whether an instance of any window may end in `(from, to]`."""
@@ -61,8 +66,14 @@ class StoredRolls:
     def oldest_open(self, watermark_us: int | None) -> int:
         """Return the start of the oldest instance that is open at a watermark."""
         if watermark_us is None:
-            return _NEVER
+            return NEVER
         return oldest_open(Readers(self.shapes.sizes_us, ()), {}, watermark_us)
+
+    def coarse(self, flow: Flow | None) -> Flow | None:
+        """Return slices as the windows read them."""
+        if flow is None or self.coarser is None:
+            return flow
+        return coarser(flow, self.coarser, self.partials)
 
 
 def stored_rolls(
@@ -142,20 +153,20 @@ def slid(
     to_us: int | None,
 ) -> dict[Roll, Flow]:
     """Let a store take in what is final now; return the instances that closed, Roll by Roll."""
-    before, until = spec.final_before(from_us), spec.final_before(to_us, _NEVER)
+    before, until = spec.final_before(from_us), spec.final_before(to_us, NEVER)
     oldest_us = spec.oldest_open(from_us) if from_us is not None else _EVER
 
-    def coarse(flow: Flow | None) -> Flow | None:
-        if flow is None or spec.coarser is None:
-            return flow
-        return coarser(flow, spec.coarser, spec.partials)
+    if spec.by_time:
+        before = NEVER  # all that came is in
 
     def history(keys: Bools | None) -> Flow | None:
-        return None if from_us is None else coarse(source.between(oldest_us, before, keys))
+        if from_us is None and not spec.by_time:
+            return None
+        return spec.coarse(source.between(oldest_us, before, keys))
 
-    new = coarse(source.between(before, until))
+    new = None if spec.by_time else spec.coarse(source.between(before, until))
     if new is None:
-        new = (coarse(source.recent) or source.recent).take(np.empty(0, np.int64))
+        new = (spec.coarse(source.recent) or source.recent).take(np.empty(0, np.int64))
     answers = store.slid(new, history, from_us, to_us, spec.oldest_open(to_us))
     found: dict[Roll, Flow] = {}
     for at, roll in enumerate(spec.rolls):
