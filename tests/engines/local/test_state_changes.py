@@ -13,7 +13,7 @@ import weft
 from weft.engines.local.engine import operators_of, types_of
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
-from weft.engines.local.state import slice_spans
+from weft.engines.local.state import slice_stretches
 from weft.engines.local.windows.events import read_scan
 from weft.engines.schema import result_schema
 from weft.plan.nodes import topological
@@ -77,7 +77,7 @@ def batches(table: pa.Table, size: int) -> list[pa.Table]:
     size=st.integers(1, 9),
     delay=st.sampled_from([0, 3, 100]),
     cuts=st.lists(st.sampled_from(["nothing", "write", "move"]), min_size=40, max_size=40),
-    together=st.sampled_from([2, 3, slice_spans.TOGETHER]),
+    together=st.sampled_from([2, 3, slice_stretches.TOGETHER]),
 )
 def test_an_operator_restored_from_the_changes_so_far_goes_on_with_identical_rows(
     workload: weft.Workload,
@@ -88,7 +88,7 @@ def test_an_operator_restored_from_the_changes_so_far_goes_on_with_identical_row
     together: int,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slice_spans, "TOGETHER", together)
+        patch.setattr(slice_stretches, "TOGETHER", together)
         go_on_from_changes(workload, table, size, delay, cuts)
 
 

@@ -32,14 +32,14 @@ from weft.engines.local.state.chunks import (
     values_chunk,
 )
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
-from weft.engines.local.state.slice_spans import name_of_span, respanned, spans_by_base
+from weft.engines.local.state.slice_stretches import name_of_stretch, regrouped, stretches_by_base
 from weft.engines.local.windows.flow import Flow, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from weft.engines.local.state.held_state import HeldState
-    from weft.engines.local.state.slice_spans import Span
+    from weft.engines.local.state.slice_stretches import Stretch
     from weft.engines.local.values.keys import ColumnCodes, KeyCodes
     from weft.engines.local.windows.event_rows import EventRows
     from weft.engines.local.windows.event_windows import Delimited
@@ -132,7 +132,7 @@ class Journal:
         """Return what the host must write and remove to have the state as it is now."""
         live: set[str] = set()
         written = self._values(operator, live) | self._keys(operator.codes, live)
-        had = spans_by_base(self.names)
+        had = stretches_by_base(self.names)
         for node in operator.plan.bases:
             written |= self._slices(node, operator.slices_of(node), had, live)
         for store in operator.delimited:
@@ -179,7 +179,7 @@ class Journal:
         return written
 
     def _slices(
-        self, node: Node, runs: list[Flow], had: Mapping[str, list[Span]], live: set[str]
+        self, node: Node, runs: list[Flow], had: Mapping[str, list[Stretch]], live: set[str]
     ) -> Chunks:
         if not runs:
             return {}
@@ -193,13 +193,15 @@ class Journal:
             starts = np.unique(np.concatenate(touched)) if touched else np.empty(0, np.int64)
             oldest = self.forgotten.get(node)
             starts = starts if oldest is None else starts[starts >= oldest]
-            known = [span for span in had.get(base, ()) if oldest is None or span[1] >= oldest]
+            known = [
+                stretch for stretch in had.get(base, ()) if oldest is None or stretch[1] >= oldest
+            ]
         else:
             known, starts = [], np.unique(np.concatenate([run.starts_us for run in runs]))
-        spans, changed = respanned(known, starts.tolist())
-        live.update(name_of_span(base, span) for span in spans)
-        for span, flow in _within(runs, changed):
-            written[name_of_span(base, span)] = flow_chunk(flow, self.trust)
+        stretches, changed = regrouped(known, starts.tolist())
+        live.update(name_of_stretch(base, stretch) for stretch in stretches)
+        for stretch, flow in _within(runs, changed):
+            written[name_of_stretch(base, stretch)] = flow_chunk(flow, self.trust)
         return written
 
     def _events(self, store: Delimited, live: set[str]) -> Chunks:
@@ -224,11 +226,11 @@ def _digest(values: dict[str, Any]) -> bytes:
     return hashlib.sha256(json.dumps(values).encode()).digest()
 
 
-def _within(runs: list[Flow], spans: list[Span]) -> Iterator[tuple[Span, Flow]]:
-    """Yield the slices of each span; spans lie apart, in the order of time."""
-    if not spans:
+def _within(runs: list[Flow], stretches: list[Stretch]) -> Iterator[tuple[Stretch, Flow]]:
+    """Yield the slices of each stretch; stretches lie apart, in the order of time."""
+    if not stretches:
         return
-    lows, highs = (np.array(column) for column in zip(*spans, strict=True))
+    lows, highs = (np.array(column) for column in zip(*stretches, strict=True))
 
     def inside(flow: Flow) -> Flow:
         if len(flow) and int(flow.starts_us.max()) < lows[0]:
@@ -240,5 +242,5 @@ def _within(runs: list[Flow], spans: list[Span]) -> Iterator[tuple[Span, Flow]]:
     flow = flow.take(np.argsort(flow.starts_us, kind="stable"))
     firsts = np.searchsorted(flow.starts_us, lows)
     stops = np.searchsorted(flow.starts_us, highs, side="right")
-    for span, first, stop in zip(spans, firsts.tolist(), stops.tolist(), strict=True):
-        yield span, flow.take(np.arange(first, stop))
+    for stretch, first, stop in zip(stretches, firsts.tolist(), stops.tolist(), strict=True):
+        yield stretch, flow.take(np.arange(first, stop))

@@ -12,68 +12,68 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Span = tuple[int, int]  # the first and the last start of the slices in a chunk
+Stretch = tuple[int, int]  # the first and the last start of the slices in a chunk
 
 TOGETHER = 64  # slices in a chunk of old ones
 
 
-def name_of_span(base: str, span: Span) -> str:
+def name_of_stretch(base: str, stretch: Stretch) -> str:
     """Name a chunk.
 
-    >>> name_of_span("b", (5, 5)), name_of_span("b", (-5, 70))
+    >>> name_of_stretch("b", (5, 5)), name_of_stretch("b", (-5, 70))
     ('slices/b/5', 'slices/b/-5:70')
     """
-    first, last = span
+    first, last = stretch
     return f"slices/{base}/{first}" if first == last else f"slices/{base}/{first}:{last}"
 
 
-def spans_by_base(names: Iterable[str]) -> dict[str, list[Span]]:
+def stretches_by_base(names: Iterable[str]) -> dict[str, list[Stretch]]:
     """Read the names of chunks.
 
-    >>> spans_by_base(["slices/b/5", "shape/b", "slices/b/-5:70"])
+    >>> stretches_by_base(["slices/b/5", "shape/b", "slices/b/-5:70"])
     {'b': [(5, 5), (-5, 70)]}
     """
-    found: dict[str, list[Span]] = {}
+    found: dict[str, list[Stretch]] = {}
     for name in names:
         kind, _, rest = name.partition("/")
         if kind == "slices":
-            base, _, span = rest.partition("/")
-            first, _, last = span.partition(":")
+            base, _, stretch = rest.partition("/")
+            first, _, last = stretch.partition(":")
             found.setdefault(base, []).append((int(first), int(last or first)))
     return found
 
 
-def respanned(known: Iterable[Span], touched: list[int]) -> tuple[list[Span], list[Span]]:
-    """Return the spans of all chunks after slices were touched, and those to write.
+def regrouped(known: Iterable[Stretch], touched: list[int]) -> tuple[list[Stretch], list[Stretch]]:
+    """Return the stretches of all chunks after slices were touched, and those to write.
 
-    Spans never overlap: a slice inside one is written with all that it has.
+    Stretches never overlap: a slice inside one is written with all that it has.
 
-    >>> respanned([(0, 63), (64, 64)], [20, 65])
+    >>> regrouped([(0, 63), (64, 64)], [20, 65])
     ([(0, 63), (64, 64), (65, 65)], [(0, 63), (65, 65)])
-    >>> respanned([(at, at) for at in range(66)], [66, 67])[1]
+    >>> regrouped([(at, at) for at in range(66)], [66, 67])[1]
     [(0, 63), (66, 66), (67, 67)]
     """
-    spans = sorted(known)
-    changed: set[Span] = set()
+    stretches = sorted(known)
+    changed: set[Stretch] = set()
     at = 0
-    fresh: list[Span] = []
+    fresh: list[Stretch] = []
     for start in touched:  # in the order of time
-        while at < len(spans) and spans[at][1] < start:
+        while at < len(stretches) and stretches[at][1] < start:
             at += 1
-        if at < len(spans) and spans[at][0] <= start:
-            changed.add(spans[at])
+        if at < len(stretches) and stretches[at][0] <= start:
+            changed.add(stretches[at])
         else:
             fresh.append((start, start))
     changed.update(fresh)
-    found: list[Span] = []
-    newest_first = sorted((*spans, *fresh))
-    latest = len(newest_first) - TOGETHER if not spans else len(newest_first)
+    found: list[Stretch] = []
+    newest_first = sorted((*stretches, *fresh))
+    latest = len(newest_first) - TOGETHER if not stretches else len(newest_first)
     settled = [
-        first == last and place < latest and (not spans or (first, last) not in changed)
+        first == last and place < latest and (not stretches or (first, last) not in changed)
         for place, (first, last) in enumerate(newest_first)
     ]
     for single, group in groupby(zip(newest_first, settled, strict=True), key=lambda one: one[1]):
-        own = [span for span, _ in group]
+        own = [stretch for stretch, _ in group]
         if single:
             whole = len(own) // TOGETHER * TOGETHER
             packs = [
@@ -83,4 +83,4 @@ def respanned(known: Iterable[Span], touched: list[int]) -> tuple[list[Span], li
             own = [*packs, *own[whole:]]
         found += own
     kept = set(found)
-    return found, sorted(span for span in changed if span in kept)
+    return found, sorted(stretch for stretch in changed if stretch in kept)
