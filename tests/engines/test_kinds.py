@@ -15,6 +15,8 @@ from weft.engines.spark.sql.kinds import SPARK_KINDS
 from weft.engines.spark.sql.partials import Gathered, Ranked, SpreadPartial
 from weft.kernels.partials import _OPERATIONS, KERNEL_KINDS
 from weft.plain_sql.partials import PLAIN_KINDS
+from weft.plan.scope import scopes_of
+from weft.query import Query, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,3 +48,13 @@ def test_what_is_priced_as_shipped_is_one_column_that_combines() -> None:
         if not isinstance(native, SpreadPartial | Ranked | Gathered)
     }
     assert plain == SHIPPED_PARTIALS
+
+
+def test_a_sketch_of_spark_s_own_is_not_mixed_with_queries_of_other_filters() -> None:
+    ask = {"source": "s", "time": "ts", "windows": {"4": "4 us"}}
+    sketched, counted = (
+        Query("q", where="x > 1", aggs={"a": call}, **ask)  # type: ignore[arg-type]
+        for call in ("approx_top_k_accumulate(x)", "count(x)")
+    )
+    assert not scopes_of(Workload([sketched]))[0].may_be_mixed
+    assert scopes_of(Workload([counted]))[0].may_be_mixed

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from weft.aggregates import AggregateCall, Partial, decompose, rows_where
 from weft.aggregates.base import is_built_in
+from weft.aggregates.spark_sketches import MERGED_BY
 from weft.plan.conditions import cannot_fail, weakest
 from weft.plan.nodes import FOLD, Emit, Roll, Scan
 from weft.query import Keys, Query, Workload
@@ -146,6 +147,8 @@ class Scope:
         for _, call in (pair for demand in self.demands for pair in demand.outputs):
             if not is_built_in(call.function):
                 return f"{call.function} is written in Python, and may count what is NULL"
+            if call.function in MERGED_BY:
+                return f"{call.function} is a sketch of Spark's own, and may count what is NULL"
         for _, expression in self.keys:
             if not cannot_fail(expression):
                 return f"the key {expression} may fail on events that the filter drops"
