@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from weft.aggregates import Partial, partial_kind
+from weft.aggregates.spark_sketches import MERGED_BY
 from weft.engines.local.windows.slices import edges_as_cut, slices_of_edges
 from weft.engines.local.windows.timed_plan import is_timed
 from weft.errors import InternalError, UnsupportedError
@@ -147,6 +148,12 @@ def _set_of(scopes: list[Scope]) -> SliceSet:
         for window in scope.windows
         for partial in (*scope.shareable_partials(window), *scope.holistic_partials(window))
     )
+    for partial in partials:
+        if partial.kind in MERGED_BY:
+            raise UnsupportedError(
+                f"{partial} is a sketch of Spark's own, which no other engine can read",
+                hint="use approx_count_distinct or approx_percentile, or run it with weft.run",
+            )
     taken = {START}
     keys = tuple((_name(name, taken), text) for name, text in finest.keys)
     return SliceSet(

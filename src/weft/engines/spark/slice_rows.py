@@ -143,6 +143,8 @@ def _columns_of_filter(scan: Scan) -> tuple[str, ...]:
 
 
 def _by_catalyst(partial: Partial) -> bool:
+    if partial.kind in ("bag", "set", "tally"):  # which Catalyst keeps in forms of its own
+        return False
     return partial.kind in SPARK_KINDS and not is_spread(partial) and not is_holistic(partial)
 
 

@@ -3,13 +3,14 @@
     count_rows, count        a number
     sum                      of integers a number, of decimals a decimal; of doubles `sum` and
                              `rest`, which add up to more digits than one double has
-    moments                  `n`, `mean` and `m2`, the squared distances from the mean added up
+    moments                  `n`, `mean` and `m2`, the squared distances from the mean added up;
+                             those of pairs and of higher order as well, by the same names
     product, min, max        the value
     bit_*, bool_*            the value
     first, last              `at` (microseconds since 1970 UTC) and `value`
     min_by, max_by           `by`, `at` and `value`
     distinct                 the list of distinct values
-    values                   the list of values, each with its `count`
+    values, bag, set, tally  the list of values, each with its `count`
     quantiles                the list of logarithmic buckets, each with its `count`
     hll                      the list of HyperLogLog registers that are set, each with its `rank`
     a user's own             plain values as JSON text, never a pickle
@@ -96,7 +97,7 @@ def partials_of_column(partial: Partial, column: Array, starts_us: Int64s) -> He
     return ObjectPartials(monoid, read_partials(column, {"form": "plain"}, NO_PICKLES))
 
 
-_BAGS = ("distinct", "values", "quantiles", "hll")
+_BAGS = ("distinct", "values", "quantiles", "hll", "bag", "set", "tally")
 
 
 def _some(partial: Partial, partials: Mapping[Partial, Held]) -> Bools | None:
@@ -119,8 +120,8 @@ def _column_of_kernel(partial: Partial, held: KernelPartials, some: Bools | None
                 rests = fields[1] - (totals - fields[0])
             rests = np.where(np.isfinite(rests) & np.isfinite(totals), rests, 0.0)
             return _struct({"sum": pa.array(totals), "rest": pa.array(rests)}, some)
-        case "moments":
-            parts = zip(("n", "mean", "m2"), fields, strict=True)
+        case "moments" | "comoments" | "shape_moments":
+            parts = zip(LOCAL_KINDS[partial.kind].spark_fields, fields, strict=True)
             return _struct({name: pa.array(field) for name, field in parts}, None)
         case "first" | "last":
             return _struct({"at": pa.array(fields[0]), "value": _decoded(held, 1)}, present)
