@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Tests are short: what the better of Java's two compilers takes for itself, few of them earn back.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# What runs of tests took is nothing to learn prices from.
+os.environ.setdefault("WEFT_RUNS", os.devnull)
 NO_JAVA = "/no Java: tests that start Spark are marked `spark`"
 
 

@@ -26,6 +26,7 @@ LAYERS = [
     {"compare", "kernels", "generate", "tables"},
     {"engines"},
     {"sessions", "plain_sql"},
+    {"observation"},
     {"running"},
     {"store"},
     {"features"},

@@ -371,8 +371,10 @@ def _plan(
     """Plan for an engine: of all plans that it can run, the cheapest."""
     from weft.cost.streams import CATCHING_UP_US
     from weft.engines.joins import loads_of_joins
+    from weft.observation import completed, observed
     from weft.planners.portfolio import PLANNERS, optimize
 
+    known = completed(statistics, observed(workload, tables))
     exact = {name: columns_of_table(table).exact for name, table in tables.items()}
 
     def planned(by: str) -> Plan:
@@ -380,7 +382,7 @@ def _plan(
             workload,
             by,
             family_of(engine),
-            statistics,
+            known,
             exact_columns=exact,
             **forced,
             micro_batch=CATCHING_UP_US if engine.name == STREAM else None,

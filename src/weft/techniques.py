@@ -144,6 +144,8 @@ INCREMENTAL = tuple(t.name for t in _ALL if t.form == "incremental")
 ONE_RANGE = (*(t.name for t in _ALL if not t.several_ranges), "slick_deque_inv")
 WHOLE = tuple(t.name for t in _ALL if t.form == "whole")
 FAN_OUT = "fan_out"
+# What combines all partials of an instance anew.
+LAZY = (None, "naive", "one_by_one", FAN_OUT)
 
 
 def technique_named(name: str) -> Technique:

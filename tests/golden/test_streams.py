@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from golden.loader import Case, cases
-from weft.cost.model import Coefficients
+from weft.cost.prices import Coefficients
 from weft.cost.streams import CATCHING_UP_US, STREAM, STREAM_COLUMNAR
 from weft.parsing import parse
 from weft.planners.portfolio import optimize
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KNOWN = re.compile(r"-- rate (\S+), keys (\d+)(?:, strategy (\w+))?")
+PRICED = (
+    "scan_event", "fold_event", "lift", "read_partial", "combine", "write_partial", "shuffle_row",
+    "state_row", "emit_row", "operator",
+)  # fmt: skip
 PRICES = {
     STREAM: (50, 50, 10, 500, 10, 500, 1000, 500, 100, 100_000_000),
     STREAM_COLUMNAR: (20, 20, 10, 50, 10, 50, 1500, 50, 100, 400_000_000),
@@ -34,7 +38,8 @@ PRICES = {
 @pytest.fixture
 def set_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, prices in PRICES.items():
-        told = asdict(Coefficients(name, *map(float, prices), measured_by="set for a test"))
+        ns = {f"{what}_ns": float(price) for what, price in zip(PRICED, prices, strict=True)}
+        told = asdict(Coefficients(name, "set for a test", **ns))
         (tmp_path / f"{name}.json").write_text(json.dumps(told))
     monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
 

@@ -17,6 +17,8 @@ PartialKind = Literal[
     "approx_top_k_accumulate", "approx_top_k_combine", "bitmap_construct_agg", "bitmap_or_agg",
     "bitmap_and_agg",
 ]  # fmt: skip
+# Kinds whose partials grow with what they have seen: sets, lists, sketches.
+GROWING_KINDS = frozenset[str]({"distinct", "values", "quantiles", "hll"})
 PARTIAL_KINDS: tuple[PartialKind, ...] = get_args(PartialKind)
 CustomKind = NewType("CustomKind", str)
 

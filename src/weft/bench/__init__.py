@@ -35,12 +35,17 @@ def run(
     json_path: Path | str | None = None,
     plot_dir: Path | str | None = PLOT_DIRECTORY,
     console: Console | None = None,
+    workloads: int | None = None,
 ) -> int:
     """Run entries by name, group or pattern; return 1 when a bar is missed or an answer is wrong.
 
-    No name runs all. Raises `QueryError` for a name that no entry has, before anything runs.
+    No name runs all; `workloads` is the most that entries draw at random. Raises `QueryError` for a
+    name that no entry has, before anything runs.
     """
-    return run_entries(select(names, entries()), quick, json_path, plot_dir, console)
+    from weft.bench.suite.regret.draws import at_most
+
+    with at_most(workloads):
+        return run_entries(select(names, entries()), quick, json_path, plot_dir, console)
 
 
 def run_entries(

@@ -21,7 +21,7 @@ _FAMILIES = (
     *("techniques.curves", "techniques.experiments"),
     *("anchors.techniques", "anchors.local", "joins.entries", "mixed.local", "store.nights"),
     *("spark.batch", "spark.plans", "mixed.spark", "spark.stream", "mixed.stream"),
-    "anchors.spark",
+    *("anchors.spark", "regret.entries"),
 )
 
 

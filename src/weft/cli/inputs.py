@@ -112,15 +112,16 @@ def places_of(given: Sequence[str], workload: Workload | None, noun: str) -> dic
     return {source: places[source] for source in workload.sources}
 
 
-def statistics_of(rate: str | None, keys: int | None) -> Statistics:
+def statistics_of(rate: str | None, keys: int | None, events: int | None = None) -> Statistics:
     """Read what the user knows of the events.
 
-    >>> statistics_of("1/4", 10)
-    Statistics(rate=0.25, keys=10, key_skew=0.0, lateness_us=(0, 0, 0), join_values=0)
+    >>> known = statistics_of("1/4", 10)
+    >>> known.rate, known.keys, known.events
+    (0.25, 10, None)
     """
     from weft.statistics import Statistics
 
-    return Statistics(rate=None if rate is None else rate_of(rate), keys=keys)
+    return Statistics(rate=None if rate is None else rate_of(rate), keys=keys, events=events)
 
 
 def rate_of(text: str) -> float:

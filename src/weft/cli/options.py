@@ -63,6 +63,9 @@ Rate = Annotated[
 Keys = Annotated[
     int | None, typer.Option("--keys", metavar="K", help="Distinct keys, such as devices.")
 ]
+Events = Annotated[
+    int | None, typer.Option("--events", metavar="N", min=0, help="Events in all, of a batch.")
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace files that exist; without it they are kept.")
 ]

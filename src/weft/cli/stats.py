@@ -26,11 +26,18 @@ def show_measures(measures: Measures) -> None:
 def _nodes(measures: Measures) -> Table:
     from rich.text import Text
 
-    layout = _layout(("node", "left"), ("", "left"), ("rows expected", "right"), ("rows", "right"))
+    layout = _layout(
+        ("node", "left"),
+        ("", "left"),
+        ("rows expected", "right"),
+        ("rows", "right"),
+        ("ms expected", "right"),
+    )
     for node in measures.nodes:
         expected = "-" if node.estimated is None else f"{node.estimated:,.0f}"
         actual = "-" if node.actual is None else f"{node.actual:,}"
-        layout.add_row(*map(Text, (node.name, node.what, expected, actual)))
+        ms = "-" if node.expected_ms is None else f"{node.expected_ms:,.1f}"
+        layout.add_row(*map(Text, (node.name, node.what, expected, actual, ms)))
     return layout
 
 
@@ -49,7 +56,9 @@ def _figures(measures: Measures) -> Iterator[tuple[str, str]]:
     yield "events", f"{measures.events:,}"
     if measures.combines is not None:
         yield "combines", f"{measures.combines:,}"
-    yield "seconds", f"{measures.seconds:.3f}"
+    yield "ms", f"{measures.seconds * 1e3:,.0f}"
+    if measures.expected_ms is not None:
+        yield "ms expected", f"{measures.expected_ms:,.0f}"
     yield "events per second", f"{measures.events_per_second:,.0f}"
     if measures.peak_bytes is not None:
         yield "peak memory", f"{measures.peak_bytes / _MIB:,.0f} MiB"

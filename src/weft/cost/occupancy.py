@@ -5,14 +5,22 @@ from __future__ import annotations
 from math import expm1, log1p
 
 
-def occupancy(keys: float, events: float) -> float:
+def occupancy(keys: float, events: float, skew: float = 0.0) -> float:
     """Return the expected number of distinct keys among `events` draws: K (1 - (1 - 1/K)^x).
+
+    `skew` is the share of events that the most frequent key has beyond its fair share: what is
+    left is spread over the others.
 
     >>> round(occupancy(10, 10), 3), occupancy(1, 1000), round(occupancy(1e6, 10), 3)
     (6.513, 1.0, 10.0)
+    >>> round(occupancy(10, 10, skew=0.5), 3)
+    4.763
     """
     if keys <= 1:
         return min(1.0, events)
+    if skew > 0:
+        top = min(skew + 1 / keys, 1.0)
+        return -expm1(-events * top) + occupancy(keys - 1, events * (1 - top))
     return -keys * expm1(events * log1p(-1 / keys))
 
 

@@ -8,22 +8,26 @@ all instances of a window in one linear pass, so overlap costs it nothing but ro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.aggregates.base import is_built_in
 from weft.aggregates.spark_sketches import MERGED_BY
-from weft.cost.model import Coefficients, RateModel, coefficients_of
-from weft.cost.streams import StreamModel, rows_kept, stream_obstacles
+from weft.cost.batch.model import SparkModel
+from weft.cost.streams import (
+    StreamModel,
+    columnar_stream_costs,
+    folded,
+    native_stream_costs,
+    stream_obstacles,
+)
 from weft.errors import QueryError
 from weft.plan.body import COLUMNAR, NATIVE, STRATEGIES, StrategyChoice
-from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import Emit, Node, Roll, Scan, Slice
 from weft.techniques import FAN_OUT
 from weft.window import (
     CalendarWindow,
     CountingWindow,
     CumulatingWindow,
-    Edges,
     MeasuredWindow,
     PeriodicWindow,
     PunctuatedWindow,
@@ -111,7 +115,7 @@ def slices_to_ship(nodes: tuple[Node, ...]) -> Slice | Roll | None:
     if len(readers) != 1:
         return None
     (base,) = readers
-    if not isinstance(base, Slice | Roll) or native_obstacles(_folded(base)):
+    if not isinstance(base, Slice | Roll) or native_obstacles(folded(base)):
         return None
     return base if all(p.kind in SHIPPED_PARTIALS for p in base.partials) else None
 
@@ -123,112 +127,32 @@ class Priced(NamedTuple):
     choice: StrategyChoice | None
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnarModel:
-    """Prices nodes that the local operator runs in Spark executors.
-
-    Its coefficients read: `shuffle_row_ns` brings one row to the Python worker that owns its key,
-    in order; `emit_row_ns` lowers a result row and brings it back; `operator_ns` is for all nodes
-    of a scope together, which run in the same workers.
-    """
-
-    coefficients: Coefficients
-    rates: RateModel  # of native: it makes the slices, and knows how many rows there are
-
-    def node_costs(self, nodes: tuple[Node, ...], ships: Ships) -> tuple[float, ...]:
-        """Price each node; the rows shipped are on the bill of the first node that reads events."""
-        base = slices_to_ship(nodes) if ships == "slices" else None
-        readers = [n for n in nodes if any(isinstance(below, Scan) for below in n.inputs)]
-        costs = [self._cost(node, base) for node in nodes]
-        shipped = readers[0].inputs[0] if base is None else _as_slice(base)
-        rows = self.rates.rows_per_second(shipped)
-        at = nodes.index(readers[0])
-        costs[at] += rows * self.coefficients.shuffle_row_ns + self.coefficients.operator_ns
-        return tuple(costs)
-
-    def _cost(self, node: Node, base: Slice | Roll | None) -> float:
-        c, rows = self.coefficients, self.rates.rows_per_second
-        match node:
-            case Scan():
-                return self.rates.node_costs((node,))[0]
-            case Emit():
-                return rows(node) * c.emit_row_ns
-            case Slice() | Roll() if node == base:
-                sliced = _as_slice(node)
-                (made,) = self.rates.node_costs((sliced,))
-                return made + (self._rolled(node, rows(sliced)) if isinstance(node, Roll) else 0.0)
-            case Slice() | Roll():
-                return self._rolled(node, sum(rows(below) for below in node.inputs))
-            case Join():
-                return _NEVER
-            case _:
-                assert_never(node)
-
-    def _rolled(self, node: Slice | Roll, arriving: float) -> float:
-        """Price reading rows once and putting out those of the node, whatever they overlap."""
-        c, width = self.coefficients, len(node.partials)
-        if isinstance(node.inputs[0], Scan):
-            reading = c.scan_event_ns + c.fold_event_ns + c.lift_ns * width
-        else:
-            reading = c.read_partial_ns + c.combine_ns * width
-        writing = c.write_partial_ns + c.combine_ns * width
-        return arriving * reading + self.rates.rows_per_second(node) * writing
-
-
-def _as_slice(node: Slice | Roll) -> Slice:
-    if isinstance(node, Slice):
-        return node
-    scan = node.feeder
-    assert isinstance(scan, Scan)
-    return Slice(scan, node.keys, Edges.of([node.window]), node.partials)
-
-
-def native_costs(nodes: tuple[Node, ...], model: RateModel) -> tuple[float, ...]:
-    """Price nodes in Catalyst, where a Roll copies each slice to all instances that hold it.
-
-    All nodes of one height are one aggregation there, so only the first of them is billed for it.
-    """
-    costs = list(model.node_costs(tuple(_folded(node) for node in nodes)))
-    heights: dict[Node, int] = {}
-    aggregations: set[int] = set()
-    for at, node in enumerate(nodes):
-        heights[node] = height = max((heights[below] + 1 for below in node.inputs), default=0)
-        if not isinstance(node, Slice | Roll):
-            continue
-        if height in aggregations:
-            costs[at] -= model.coefficients.operator_ns
-        aggregations.add(height)
-    return tuple(costs)
-
-
-def _folded(node: Node) -> Node:
-    if isinstance(node, Roll) and node.technique is not None:
-        return replace(node, technique=None)
-    return node
-
-
-def price(
-    nodes: tuple[Node, ...], model: CostModel, forced: str | None, *, stock: bool = False
-) -> Priced:
+def price(nodes: tuple[Node, ...], model: CostModel, forced: str | None) -> Priced:
     """Choose the strategy of one scope on Spark: the forced one, or the cheaper that can run it.
 
-    `stock` asks for what Spark would do by itself: columnar only where nothing else runs. Under
-    a model that counts as papers do there is nothing to compare, and the engine takes what can.
+    Under a model that counts as papers do there is nothing to compare, and the engine takes what
+    can.
     """
-    obstacles = [why for node in nodes for why in native_obstacles(_folded(node))]
-    if isinstance(model, StreamModel):
-        obstacles += [why for _, why in stream_obstacles(nodes, SHIPPED_PARTIALS)]
+    obstacles = [why for node in nodes for why in native_obstacles(folded(node))]
     queries = tuple(dict.fromkeys(node.query for node in nodes if isinstance(node, Emit)))
-    if not isinstance(model, RateModel):
-        return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
-    native = (_NEVER,) * len(nodes) if obstacles else native_costs(nodes, model)
-    columnar, ships = _columnar(nodes, model)
+    ships: Ships
+    match model:
+        case StreamModel():
+            obstacles += [why for _, why in stream_obstacles(nodes, SHIPPED_PARTIALS)]
+            native = native_stream_costs(nodes, model)
+            columnar, ships = columnar_stream_costs(nodes, model), "events"
+        case SparkModel():
+            native = model.node_costs(nodes)
+            columnar, ships = _columnar(nodes, model)
+        case _:
+            return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
+    if obstacles:
+        native = (_NEVER,) * len(nodes)
     if any(map(columnar_obstacles, nodes)):
         columnar = (_NEVER,) * len(nodes)
     totals = {NATIVE: sum(native), COLUMNAR: sum(columnar)}
-    prefers = NATIVE if stock and not obstacles else min(totals, key=lambda name: totals[name])
-    name = forced or prefers
-    why = _reason(forced, obstacles, totals, stock=stock)
+    name = forced or min(totals, key=lambda name: totals[name])
+    why = _reason(forced, obstacles, totals)
     costs = native if name == NATIVE else columnar
     known = None if obstacles else totals[NATIVE]
     return Priced(costs, StrategyChoice(queries, name, ships, known, totals[COLUMNAR], why))
@@ -243,34 +167,25 @@ def _unpriced(
     return StrategyChoice(queries, forced, ships, None, None, "forced")
 
 
-def stream_columnar_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[float, ...]:
-    """Price nodes in the stateful operator, which reads its state anew in each micro-batch."""
-    assert model.columnar is not None
-    costs = list(ColumnarModel(model.columnar, model).node_costs(nodes, "events"))
-    first = next(at for at, node in enumerate(nodes) if isinstance(node, Slice | Roll))
-    costs[first] += rows_kept(nodes, model) * model.columnar.state_row_ns
-    return tuple(costs)
-
-
-def _columnar(nodes: tuple[Node, ...], model: RateModel) -> tuple[tuple[float, ...], Ships]:
-    if isinstance(model, StreamModel):
-        return stream_columnar_costs(nodes, model), "events"
-    columnar = ColumnarModel(coefficients_of("spark-columnar"), model)
-    events = columnar.node_costs(nodes, "events")
+def _columnar(nodes: tuple[Node, ...], model: SparkModel) -> tuple[tuple[float, ...], Ships]:
+    """Ship what costs less: slices, where Catalyst can make them, or the events themselves."""
+    events = columnar_costs(nodes, model, "events")
     if slices_to_ship(nodes) is None:
         return events, "events"
-    slices = columnar.node_costs(nodes, "slices")
+    slices = columnar_costs(nodes, model, "slices")
     return (slices, "slices") if sum(slices) <= sum(events) else (events, "events")
 
 
-def _reason(
-    forced: str | None, obstacles: list[str], totals: dict[str, float], *, stock: bool
-) -> str:
+def columnar_costs(nodes: tuple[Node, ...], model: SparkModel, ships: Ships) -> tuple[float, ...]:
+    """Price nodes that the local operator runs in Spark executors."""
+    base = slices_to_ship(nodes) if ships == "slices" else None
+    return tuple(model.ms(done) for done in model.spark.columnar(nodes, base))
+
+
+def _reason(forced: str | None, obstacles: list[str], totals: dict[str, float]) -> str:
     if obstacles:
         return f"native cannot run it: {obstacles[0]}"
     if forced:
         return "forced"
     cheap, dear = sorted(totals.values())
-    if stock and totals[NATIVE] > totals[COLUMNAR]:
-        return "an independent plan runs as stock Spark would"
     return f"the other costs {dear / cheap:.3g}x" if cheap else "nothing to do"

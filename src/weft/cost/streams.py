@@ -16,16 +16,20 @@ row of its state in one micro-batch.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, assert_never
 
-from weft.cost.model import RateModel, coefficients_of
-from weft.plan.nodes import Roll, Scan, Slice
+from weft.cost.model import RateModel, over
+from weft.cost.prices import coefficients_of
+from weft.cost.volumes import SECOND_US
+from weft.plan.nodes import Emit, Join, Roll, Scan, Slice
+from weft.time import format_us
 from weft.window import SessionWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weft.cost.model import Coefficients
+    from weft.cost.prices import Coefficients
     from weft.plan.nodes import Node
     from weft.statistics import Statistics
     from weft.window import Window
@@ -36,7 +40,6 @@ STREAM_COLUMNAR = f"{STREAM}-columnar"
 CATCHING_UP_US = 3_600_000_000
 # Slices, and the windows made of them: every further level is a state of its own.
 MOST_LEVELS = 2
-_SECOND_US = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +51,37 @@ class StreamModel(RateModel):
 
     @staticmethod
     def of(statistics: Statistics, micro_batch_us: int) -> StreamModel:
-        """Take the measured coefficients, and spread what a micro-batch costs over its time."""
+        """Take the measured coefficients, and price what a micro-batch has."""
         native, columnar = (
-            per_second(coefficients_of(name), micro_batch_us) for name in (STREAM, STREAM_COLUMNAR)
+            per_micro_batch(coefficients_of(name), micro_batch_us)
+            for name in (STREAM, STREAM_COLUMNAR)
         )
-        return StreamModel(native, statistics, micro_batch_us=micro_batch_us, columnar=columnar)
+        unit = f"ms per micro-batch of {format_us(micro_batch_us)}"
+        return StreamModel(
+            statistics, native, unit=unit, micro_batch_us=micro_batch_us, columnar=columnar
+        )
 
     def updates_per_second(self, node: Slice | Roll) -> float:
         """Rows that micro-batches hand to a state which is fed by events."""
         rows = self.rows_per_second(node)
-        in_batch = self.keys_in(self.micro_batch_us) * _SECOND_US / self.micro_batch_us
+        in_batch = self.keys_in(self.micro_batch_us) * SECOND_US / self.micro_batch_us
         return max(rows, min(in_batch, self.events_per_second))
 
     def rows_held(self, node: Slice | Roll) -> float:
         """Rows that wait in a state, until the watermark has passed their end."""
         if isinstance(node, Slice):
-            range_us = _SECOND_US / self.slices_per_second(node.edges)
+            range_us = SECOND_US / self.slices_per_second(node.edges)
         else:
             range_us = self.range_us(node.window)
-        return self.rows_per_second(node) * (range_us + delay_us(node)) / _SECOND_US
+        return self.rows_per_second(node) * (range_us + delay_us(node)) / SECOND_US
 
     def from_events(self, window: Window, width: int) -> float:
         """Price of a window that folds events: its instances are updated in each micro-batch."""
         c = self.coefficients
         copies = self.range_us(window) / self.period_us(window)
         batch_us = min(float(self.micro_batch_us), self.period_us(window))
-        updates = copies * self.keys_in(batch_us) * _SECOND_US / batch_us
-        closed = self.keys_in(self.range_us(window)) * _SECOND_US / self.period_us(window)
+        updates = copies * self.keys_in(batch_us) * SECOND_US / batch_us
+        closed = self.keys_in(self.range_us(window)) * SECOND_US / self.period_us(window)
         more = max(updates - closed, 0.0) * (c.write_partial_ns + c.shuffle_row_ns)
         return RateModel.from_events(self, window, width) + more
 
@@ -87,13 +94,13 @@ class StreamModel(RateModel):
         return RateModel._output(self, node) + kept + more * (c.write_partial_ns + c.shuffle_row_ns)
 
 
-def per_second(coefficients: Coefficients, micro_batch_us: int) -> Coefficients:
-    """Spread the prices of a micro-batch over the time until the next one."""
-    batches = _SECOND_US / micro_batch_us
+def per_micro_batch(coefficients: Coefficients, micro_batch_us: int) -> Coefficients:
+    """Scale prices to milliseconds per micro-batch; operators and states are paid by each."""
+    seconds = micro_batch_us / SECOND_US
     return replace(
-        coefficients,
-        operator_ns=coefficients.operator_ns * batches,
-        state_row_ns=coefficients.state_row_ns * batches,
+        over(coefficients, seconds),
+        operator_ns=coefficients.operator_ns / 1e6,
+        state_row_ns=coefficients.state_row_ns / 1e6,
     )
 
 
@@ -137,4 +144,67 @@ def rows_kept(nodes: tuple[Node, ...], rates: StreamModel) -> float:
             for feeder in node.inputs:
                 range_us = rates.range_us(node.window) + delay_us(node)
                 reaches[feeder] = max(reaches.get(feeder, 0.0), range_us)
-    return sum(rates.rows_per_second(f) * us / _SECOND_US for f, us in reaches.items())
+    return sum(rates.rows_per_second(f) * us / SECOND_US for f, us in reaches.items())
+
+
+def native_stream_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[float, ...]:
+    """Price nodes in native states, where a Roll copies each slice to all instances that hold it.
+
+    All nodes of one height are one state there, so only the first of them is billed for it.
+    """
+    costs = list(model.node_costs(tuple(folded(node) for node in nodes)))
+    heights: dict[Node, int] = {}
+    aggregations: set[int] = set()
+    for at, node in enumerate(nodes):
+        heights[node] = height = max((heights[below] + 1 for below in node.inputs), default=0)
+        if not isinstance(node, Slice | Roll):
+            continue
+        if height in aggregations:
+            costs[at] -= model.coefficients.operator_ns
+        aggregations.add(height)
+    return tuple(costs)
+
+
+def folded(node: Node) -> Node:
+    """Return a node as Catalyst runs it, whatever technique it names."""
+    if isinstance(node, Roll) and node.technique is not None:
+        return replace(node, technique=None)
+    return node
+
+
+def columnar_stream_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[float, ...]:
+    """Price nodes in the stateful operator, which reads its state anew in each micro-batch.
+
+    Every event goes to Python. `shuffle_row_ns` brings it to the worker that owns its key, in
+    order; `emit_row_ns` lowers a result row and brings it back; `operator_ns` is for all nodes of
+    a scope together, which run in the same workers.
+    """
+    c = model.columnar
+    assert c is not None
+    costs = [_kernel_cost(node, c, model) for node in nodes]
+    first = next(at for at, node in enumerate(nodes) if isinstance(node, Slice | Roll))
+    shipped = model.events_per_second * c.shuffle_row_ns
+    costs[first] += shipped + c.operator_ns + rows_kept(nodes, model) * c.state_row_ns
+    return tuple(costs)
+
+
+def _kernel_cost(node: Node, c: Coefficients, rates: StreamModel) -> float:
+    """Price reading rows once and putting out those of the node, whatever they overlap."""
+    match node:
+        case Scan():
+            return rates.dropped_per_second * c.scan_event_ns
+        case Emit():
+            return rates.rows_per_second(node) * c.emit_row_ns
+        case Slice() | Roll():
+            width = len(node.partials)
+            if isinstance(node.inputs[0], Scan):
+                reading = c.scan_event_ns + c.fold_event_ns + c.lift_ns * width
+            else:
+                reading = c.read_partial_ns + c.combine_ns * width
+            writing = c.write_partial_ns + c.combine_ns * width
+            arriving = sum(rates.rows_per_second(below) for below in node.inputs)
+            return arriving * reading + rates.rows_per_second(node) * writing
+        case Join():
+            return inf
+        case _:
+            assert_never(node)

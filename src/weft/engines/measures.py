@@ -7,24 +7,22 @@ method of its own because telling may cost something: Spark has to execute what 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from weft.cost.model import RateModel, coefficients_of
+from weft.cost.batch.plans import works_of
+from weft.cost.batch.work import Work, ms_of
+from weft.cost.prices import coefficients_of
+from weft.cost.volumes import Volumes
 from weft.engines.base import Engine
-from weft.plan import Emit, Roll, Slice
 from weft.plan.nodes import scan_below
 from weft.plan.render.words import factor_windows, node_ids, title
-from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weft.plan import Node, Plan
-
-_SECOND_US = 1e6
-_CLOCKED = (PeriodicWindow, CumulatingWindow, CalendarWindow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,7 @@ class NodeRows:
     what: str
     estimated: float | None  # None where the span of the events is not known
     actual: int | None  # None where the engine does not see this node's rows
+    expected_ms: float | None = None  # for the events that there were; None where not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,13 @@ class Measures:
     seconds: float
     peak_bytes: int | None  # the most memory this process had so far; None where not told
     nodes: tuple[NodeRows, ...] = ()
+    work: Work = field(default_factory=dict)  # that the cost model counts for such events
+
+    @property
+    def expected_ms(self) -> float | None:
+        """The time that the cost model expects for such events, where it counts every node."""
+        told = [node.expected_ms for node in self.nodes]
+        return None if not told or None in told else sum(ms for ms in told if ms is not None)
 
     @property
     def events_per_second(self) -> float:
@@ -93,28 +99,31 @@ def node_rows(
     `durations_us` says how long the events of each source last, from the first to the last.
     """
     ids, factors = node_ids(plan.nodes), factor_windows(plan.nodes)
-    model = RateModel(coefficients_of(plan.engine), plan.statistics)
+    works = counted_work(plan, actual, durations_us)
     found: list[NodeRows] = []
     for node in plan.nodes:
         duration_us = durations_us.get(scan_below(node).source)
-        expected = None if duration_us is None else _expected_rows(model, node, duration_us)
+        rows = None if duration_us is None else Volumes(plan.statistics, duration_us).rows(node)
+        ms = None
+        if node in works:
+            ms = ms_of(works[node], coefficients_of, plan.statistics.cores)
         what = title(node) + (" (factor window)" if node in factors else "")
-        found.append(NodeRows(ids.get(node, "->"), what, expected, actual.get(node)))
+        found.append(NodeRows(ids.get(node, "->"), what, rows, actual.get(node), ms))
     return tuple(found)
 
 
-def _expected_rows(model: RateModel, node: Node, duration_us: int) -> float:
-    """Return how many rows a node puts out for events that last so long.
+def counted_work(
+    plan: Plan, actual: Mapping[Node, int], durations_us: Mapping[str, int]
+) -> dict[Node, Work]:
+    """Count the work of every node for the events that there were; nothing for joins and streams.
 
-    Slices and instances that began before the first event, or end after the last, have rows too.
+    Plans of several sources are not counted: their statistics are those of the first.
     """
-    while isinstance(node, Emit):
-        node = node.inputs[0]
-    match node:
-        case Roll(window=window) if isinstance(window, _CLOCKED):
-            range_us, period_us = model.range_us(window), model.period_us(window)
-        case Slice():
-            range_us = period_us = _SECOND_US / model.slices_per_second(node.edges)
-        case _:
-            return model.rows_per_second(node) * duration_us / _SECOND_US
-    return model.keys_in(min(range_us, duration_us)) * (duration_us + range_us) / period_us
+    if plan.engine not in ("spark", "local") or plan.joins or len(plan.scans) != 1:
+        return {}
+    (scan,) = plan.scans
+    events, duration_us = actual.get(scan, 0), durations_us.get(scan.source, 0)
+    if not events or not duration_us:
+        return {}
+    seen = replace(plan.statistics, events=events, duration=duration_us, rate=None)
+    return works_of(plan, seen, duration_us)

@@ -24,6 +24,8 @@ ENGINES = ("spark", "local", "reference")
 # How Spark runs a scope: Catalyst expressions only, or rows through Arrow to the kernels.
 NATIVE, COLUMNAR = "native", "columnar"
 STRATEGIES = (NATIVE, COLUMNAR)
+# What users write today: on Spark, an aggregation for each window. It is priced, never chosen.
+STOCK = "stock"
 Ships = Literal["slices", "events"]
 Format = Literal["text", "verbose", "json", "mermaid", "html"]
 FORMATS: tuple[Format, ...] = ("text", "verbose", "json", "mermaid", "html")
@@ -80,6 +82,14 @@ class PlanBody:
     def cost(self) -> float:
         """The cost of all nodes together."""
         return float(sum(self.node_costs))
+
+    @property
+    def expected_ms(self) -> float | None:
+        """The time a run is expected to take, of a stream each micro-batch; None in papers' counts.
+
+        What is shared by several results is in it once.
+        """
+        return self.cost if self.unit.startswith("ms") else None
 
     @property
     def emits(self) -> tuple[Emit, ...]:

@@ -56,6 +56,9 @@ def plan_from_json(made: type[P], text: str) -> P:
             )
         statistics = dict(value["statistics"])
         statistics["lateness_us"] = tuple(statistics["lateness_us"])
+        statistics["key_sets"] = tuple(
+            (tuple(keys), count) for keys, count in statistics.get("key_sets", ())
+        )
         statistics["kept"] = tuple((text, part) for text, part in statistics.get("kept", ()))
         find_customs(value.get("custom", {}))
         plan = made(

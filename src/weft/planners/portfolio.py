@@ -7,30 +7,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from weft.cost.model import RateModel, at_part, coefficients_of
+from weft.cost.batch.model import batch_model
+from weft.cost.model import RateModel, over
 from weft.cost.paper import PaperModel
+from weft.cost.prices import coefficients_of
 from weft.cost.selectivity import kept_fraction
 from weft.cost.strategies import check_strategy
 from weft.cost.streams import StreamModel
+from weft.cost.volumes import SECOND_US, Volumes, at_part
 from weft.errors import QueryError, UnsupportedError
-from weft.plan import ENGINES, Candidate, Emit, Plan, Roll, Scope, scopes_of
+from weft.plan import ENGINES, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.body import COLUMNAR, NATIVE
 from weft.plan.nodes import topological
 from weft.planners import factor, independent, slicing, subsume, weave
 from weft.planners.base import Context, Planner, Proposal, StoredSlices
+from weft.planners.comparison import (
+    candidates_of,
+    choose,
+    name_of,
+    statistics_notes,
+    stock_candidate,
+    stream_notes,
+    volume_notes,
+)
 from weft.planners.filters import Filters, sentences
 from weft.planners.joins import is_placement, join_candidates, plan_joins
 from weft.planners.naming import check_technique
 from weft.planners.shares import MOST_SHARES, shares_of
 from weft.planners.trials import Desk, Trial, shared
 from weft.planners.weave import triweave
-from weft.query import Workload
+from weft.query import JoinQuery, Workload
 from weft.statistics import Statistics
 from weft.techniques import FAN_OUT
-from weft.time import duration_us, format_us
+from weft.time import duration_us
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from weft.cost.joins.tuples import SideLoad
+    from weft.cost.model import CostModel
     from weft.planners.joins.planned import PlannedJoin
     from weft.query import AnyQuery
     from weft.techniques import Form
@@ -47,8 +62,7 @@ PLANNERS: dict[str, Planner] = {
 }
 # Planners whose papers count operations per second, not per common period.
 _BY_RATE = frozenset({"weave", "triweave", "subsume", "slice"})
-MIXED = "mixed"
-_ROUNDING = 1 + 1e-12  # costs that differ by less are equal
+_ENDLESS_US = 2**60  # windows that are longer stand for all time
 
 
 def optimize(
@@ -95,7 +109,8 @@ def optimize(
     _check_statistics(workload, statistics)
     batch_us = _micro_batch_us(micro_batch, engine)
     apart = scopes_of(workload, exact_columns)
-    joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {})
+    seconds = _join_seconds(workload, statistics, batch_us)
+    joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {}, seconds)
     names = (planner,) if planner in PLANNERS else tuple(PLANNERS)
 
     def context_of(scope: Scope) -> Context:
@@ -111,20 +126,23 @@ def optimize(
     scopes = shared(apart, desk, "apart" if counted else filters)
     contexts = [context_of(scope) for scope in apart]
     trials = [desk.trials(scope, apart) for scope in scopes]
-    chosen = _choose(names, trials)
+    chosen = choose(names, trials)
     _refuse_impossible(chosen)
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
     emits += tuple(join.emit for join in joins)
     nodes = topological(_in_query_order(emits, workload))
     prices = {n: c for join in joins for n, c in join.node_costs().items()}
-    prices |= {n: c for t in chosen for n, c in zip(t.nodes, t.costs, strict=True)}
+    for trial in chosen:
+        for node, cost in zip(trial.nodes, trial.costs, strict=True):
+            prices[node] = prices.get(node, 0.0) + cost  # scopes may read the same scan
     costs = tuple(prices[node] for node in nodes)
     reasons = {key: why for trial in chosen for key, why in _reasons(trial.proposal)}
-    candidates = _candidates(names, trials, chosen) if scopes else ()
+    candidates = candidates_of(names, trials, chosen) if scopes else ()
+    candidates += stock_candidate(desk, apart, contexts, chosen)
     known = contexts[0] if contexts else _join_context(workload, engine, statistics, model)
     return Plan(
         nodes=nodes,
-        planner=_name_of([*chosen, *joins]),
+        planner=name_of([*chosen, *joins]),
         engine=engine,
         model=known.model.name,
         unit=known.model.unit,
@@ -134,25 +152,12 @@ def optimize(
         shares=shares_of(nodes, costs, apart, [c.model for c in contexts], reasons),
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
         + (sentences(apart, scopes, desk.cost) if len(apart) <= MOST_SHARES else ())
-        + _statistics_notes(apart, contexts)
-        + _stream_notes(batch_us)
+        + statistics_notes(apart, contexts)
+        + volume_notes(contexts)
+        + stream_notes(batch_us)
         + tuple(join.note for join in joins),
         strategies=tuple(choice for trial in chosen for choice in trial.choices),
     )
-
-
-def _statistics_notes(scopes: Sequence[Scope], contexts: Sequence[Context]) -> tuple[str, ...]:
-    """Name the statistics of each source where they differ; a plan shows those of the first."""
-    known = {s.scan.source: str(c.statistics) for s, c in zip(scopes, contexts, strict=True)}
-    if len(set(known.values())) < 2:
-        return ()
-    return tuple(f"statistics of {source}: {text}" for source, text in known.items())
-
-
-def _stream_notes(batch_us: int | None) -> tuple[str, ...]:
-    if batch_us is None:
-        return ()
-    return (f"a stream, priced as if a micro-batch had the events of {format_us(batch_us)}",)
 
 
 def _check_names(
@@ -208,13 +213,43 @@ def _context(
         return Context(known, PaperModel.of(known, windows, per_second=per_second))
     part = kept_fraction(scope.scan.where, known)
     own = at_part(known, part) if part < 1 else known
-    priced: RateModel = (
-        RateModel(coefficients_of(engine), own)
-        if batch_us is None
-        else StreamModel.of(own, batch_us)
-    )
-    dropped = known.events_per_us * 1e6 * (1 - part)
-    return Context(known, replace(priced, dropped_per_second=dropped))
+    dropped = known.events_per_us * SECOND_US * (1 - part)
+    if batch_us is not None:
+        stream = StreamModel.of(own, batch_us)
+        return Context(known, replace(stream, dropped_per_second=dropped))
+    keyed = own.of_keys(tuple(text for _, text in scope.keys))
+    longest_us = longest_range_us(w for s in scopes for w in s.windows)
+    return Context(known, _batch_model(engine, keyed, longest_us, dropped))
+
+
+def _batch_model(
+    engine: str, known: Statistics, longest_us: float, dropped_per_second: float = 0.0
+) -> CostModel:
+    lasts_us = known.lasts_us(longest_us)
+    if engine == "reference":  # it is not run for its speed, so rates will do
+        prices = over(coefficients_of(engine), lasts_us / SECOND_US)
+        return RateModel(known, prices, dropped_per_second=dropped_per_second)
+    dropped = dropped_per_second * lasts_us / SECOND_US
+    return batch_model(engine, Volumes(known, lasts_us, dropped))
+
+
+def longest_range_us(windows: Iterable[object]) -> float:
+    """Return the longest range of any window that has one; others begin and end with events."""
+    ranges = (getattr(window, "range_us", 0) for window in windows)
+    return float(max((us for us in ranges if us < _ENDLESS_US), default=0))
+
+
+def _join_seconds(
+    workload: Workload,
+    statistics: Statistics | Mapping[str, Statistics] | None,
+    batch_us: int | None,
+) -> float:
+    """Tell for how many seconds of its inputs a join is priced."""
+    if batch_us is not None:
+        return batch_us / SECOND_US
+    joins = [query for query in workload if isinstance(query, JoinQuery)]
+    longest_us = longest_range_us(i.window for j in joins for i in j.inputs if i.window is not None)
+    return _statistics_of(workload.sources[0], statistics).lasts_us(longest_us) / SECOND_US
 
 
 def _micro_batch_us(micro_batch: Duration | None, engine: str) -> int | None:
@@ -242,7 +277,7 @@ def _join_context(
     known = _statistics_of(workload.sources[0], statistics)
     if model == "paper":
         return Context(known, PaperModel.of(known, (), per_second=True))
-    return Context(known, RateModel(coefficients_of(engine), known))
+    return Context(known, _batch_model(engine, known, 0.0))
 
 
 def _statistics_of(
@@ -261,17 +296,6 @@ def _check_statistics(
             f"statistics name {', '.join(sorted(unknown))}, which no query reads",
             hint=f"the sources are {', '.join(workload.sources)}",
         )
-
-
-def _choose(names: Sequence[str], trials: Sequence[dict[str, Trial]]) -> list[Trial]:
-    """Choose the cheapest plan of each scope; one planner for all where that costs no more."""
-    cheapest = [min((trial[name] for name in names), key=lambda t: t.cost) for trial in trials]
-    total = sum(trial.cost for trial in cheapest)
-    for name in names:
-        alike = [trial[name] for trial in trials]
-        if sum(trial.cost for trial in alike) <= total * _ROUNDING:
-            return alike
-    return cheapest
 
 
 def _refuse_impossible(chosen: Sequence[Trial]) -> None:
@@ -296,40 +320,3 @@ def _reasons(proposal: Proposal) -> list[tuple[tuple[str, str], str]]:
         for roll in emit.inputs[:1]
         if isinstance(roll, Roll) and roll.window in proposal.reasons
     ]
-
-
-def _name_of(chosen: Sequence[Trial | PlannedJoin]) -> str:
-    names = {trial.planner for trial in chosen}
-    return names.pop() if len(names) == 1 else MIXED
-
-
-def _candidates(
-    names: Sequence[str], trials: Sequence[dict[str, Trial]], chosen: Sequence[Trial]
-) -> tuple[Candidate, ...]:
-    """One line per planner, over all scopes; a mixture gets a line of its own."""
-    best = sum(trial.cost for trial in chosen)
-    winner = _name_of(chosen)
-    lines: list[Candidate] = []
-    for name in dict.fromkeys(("independent", *names)):
-        tried = [trial[name] for trial in trials]
-        cost = sum(trial.cost for trial in tried)
-        lines.append(Candidate(name, cost, _verdict(name, tried, cost, winner, best)))
-    if winner == MIXED:
-        mixture = ", ".join(f"{t.planner} for scope {i}" for i, t in enumerate(chosen, 1))
-        lines.append(Candidate(MIXED, best, f"chosen: {mixture}"))
-    return tuple(lines)
-
-
-def _verdict(name: str, tried: Sequence[Trial], cost: float, winner: str, best: float) -> str:
-    refusals = dict.fromkeys(trial.refusal for trial in tried if trial.refusal)
-    if name == winner:
-        return "chosen"
-    if all(trial.refusal for trial in tried):
-        return f"no plan of its own: {'; '.join(refusals)}"
-    if math.isinf(cost):
-        return "; ".join(dict.fromkeys(c.reason for t in tried for c in t.choices))
-    if best / _ROUNDING <= cost <= best * _ROUNDING:
-        return "the same cost"
-    if best < cost < 1.01 * best:
-        return f"{100 * (cost / best - 1):.2g} % more than the chosen plan"
-    return f"{cost / best:.4g}x the cost of the chosen plan"

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from weft.cost.model import RateModel, coefficients_of
+from weft.cost.batch.model import LocalModel
+from weft.cost.volumes import Volumes
 from weft.errors import InternalError
 from weft.plan import FOLD, Emit, Join, Node, Plan, Roll, Scan, Slice
 from weft.plan.conditions import implies
@@ -20,7 +21,7 @@ from weft.plan.nodes import scan_below, topological
 from weft.plan.scope import Demand, Scope, scopes_of
 from weft.plan.validate import cuts, validate
 from weft.planners.naming import named
-from weft.planners.portfolio import optimize
+from weft.planners.portfolio import longest_range_us, optimize
 from weft.query import Query, Workload
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
 
@@ -174,10 +175,12 @@ def _assembled(
     rebuilt = tuple(e for e in (made[emit] for emit in emits) if isinstance(e, Emit))
     chosen = topological(named(rebuilt, "incremental", lambda _: False, technique))
     validate(chosen)
-    costs = RateModel(coefficients_of(plan.engine), plan.statistics).node_costs(chosen)
+    longest_us = longest_range_us(w for query in queries for _, w in query.windows)
+    volumes = Volumes(plan.statistics, plan.statistics.lasts_us(longest_us))
+    costs = LocalModel.of(volumes).node_costs(chosen)
     # What was considered and charged before is no longer about these nodes.
     return replace(
-        plan, nodes=chosen, node_costs=costs, candidates=(), shares=(), notes=(), unit="per second"
+        plan, nodes=chosen, node_costs=costs, candidates=(), shares=(), notes=(), unit="ms"
     )
 
 

@@ -6,6 +6,7 @@ Panes and pairs (Shein & Chrysanthis) and the begins-only slices of Carbone et a
 
 from __future__ import annotations
 
+from weft.cost.batch.model import SparkModel
 from weft.plan import FOLD, RANGES, Roll, Scope, Slice
 from weft.plan.nodes import topological
 from weft.planners.base import Context, NoProposal, Proposal
@@ -37,6 +38,8 @@ def propose(scope: Scope, context: Context) -> Proposal | NoProposal:
         Proposal(scope.emits({w: roll(scope, slices, w, technique) for w in windows}))
         for technique in techniques
     ]
+    if len(plans) == 1:
+        return plans[0]
     return min(plans, key=lambda p: sum(context.model.node_costs(topological(p.emits))))
 
 
@@ -57,4 +60,6 @@ def techniques_for(scope: Scope, windows: tuple[Window, ...], context: Context) 
     names = [t.name for t in TECHNIQUES.values() if t.form == form]
     if context.technique is not None and context.technique not in names:
         names = [context.technique]
-    return tuple(legal(names, scope.partials_for(windows), scope.is_exact))
+    found = tuple(legal(names, scope.partials_for(windows), scope.is_exact))
+    # Natively all cost the same in batch, and the strategy names the one that runs.
+    return found[:1] if isinstance(context.model, SparkModel) else found

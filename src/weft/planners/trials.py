@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from weft.cost.strategies import price
+from weft.cost.batch.unknowns import plausible, safest
+from weft.cost.strategies import Priced, price
 from weft.cost.streams import StreamModel
 from weft.errors import InternalError
-from weft.plan.body import NATIVE
+from weft.plan.body import COLUMNAR, NATIVE, STRATEGIES
 from weft.plan.nodes import topological
 from weft.plan.scope import mixed
 from weft.plan.validate import validate
@@ -19,6 +20,7 @@ from weft.planners.naming import named
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from weft.cost.model import CostModel
     from weft.plan import Node, Scope, StrategyChoice
     from weft.techniques import Form
 
@@ -33,6 +35,7 @@ class Trial:
     costs: tuple[float, ...]
     refusal: str = ""
     choices: tuple[StrategyChoice, ...] = ()  # on Spark, one for each scope
+    cases: tuple[float, ...] = ()  # its cost as expected, and as the unknown may have it
 
     @property
     def cost(self) -> float:
@@ -63,6 +66,10 @@ class Desk:
         alone = [self._tried(part)["independent"] for part in parts]
         return {**tried, "independent": _together(alone)}
 
+    def independent(self, scope: Scope) -> Trial:
+        """Return the plan of a scope that shares nothing."""
+        return self._tried(scope)["independent"]
+
     def _tried(self, scope: Scope) -> dict[str, Trial]:
         if scope not in self.done:
             self.done[scope] = self._trials(scope, self.context_of(scope))
@@ -84,14 +91,12 @@ class Desk:
                 raise InternalError(f"planner {name} has no plan: {proposal.reason}")
             return replace(fallback, planner=name, refusal=proposal.reason)
         choice: StrategyChoice | None = None
-        form, costs = context.form, None
+        form, costs, cases = context.form, None, tuple[float, ...]()
+        models = plausible(context.model)
         if context.counts_as_papers_do:
             costs = context.model.node_costs(topological(proposal.emits))
         if context.engine == "spark":
-            stock = name == "independent"
-            priced = price(
-                topological(proposal.emits), context.model, context.strategy, stock=stock
-            )
+            priced, cases = _safest_strategy(topological(proposal.emits), models, context.strategy)
             choice, costs = priced.choice, priced.costs
             form = _form_on_spark(choice, context)
         emits = named(proposal.emits, form, scope.is_exact, context.technique)
@@ -103,7 +108,10 @@ class Desk:
             raise InternalError(f"planner {name}: {error.message}") from error
         if costs is None or len(costs) != len(nodes):
             costs = context.model.node_costs(nodes)
-        return Trial(name, proposal, nodes, costs, choices=() if choice is None else (choice,))
+        if choice is None:
+            cases = tuple(sum(model.node_costs(nodes)) for model in models[1:])
+        choices = () if choice is None else (choice,)
+        return Trial(name, proposal, nodes, costs, choices=choices, cases=(sum(costs), *cases))
 
 
 def shared(apart: tuple[Scope, ...], desk: Desk, filters: Filters | None) -> tuple[Scope, ...]:
@@ -122,7 +130,10 @@ def shared(apart: tuple[Scope, ...], desk: Desk, filters: Filters | None) -> tup
 def _together(trials: Sequence[Trial]) -> Trial:
     """Put plans of several scopes under one name."""
     emits = tuple(emit for trial in trials for emit in trial.proposal.emits)
-    prices = {n: c for t in trials for n, c in zip(t.nodes, t.costs, strict=True)}
+    prices: dict[Node, float] = {}
+    for trial in trials:
+        for node, cost in zip(trial.nodes, trial.costs, strict=True):
+            prices[node] = prices.get(node, 0.0) + cost  # scopes may read the same scan
     nodes = topological(emits)
     reasons = {w: why for trial in trials for w, why in trial.proposal.reasons.items()}
     return Trial(
@@ -131,7 +142,32 @@ def _together(trials: Sequence[Trial]) -> Trial:
         nodes,
         tuple(prices[node] for node in nodes),
         choices=tuple(choice for trial in trials for choice in trial.choices),
+        cases=tuple(map(sum, zip(*(trial.cases for trial in trials), strict=False))),
     )
+
+
+def _safest_strategy(
+    nodes: tuple[Node, ...], models: Sequence[CostModel], forced: str | None
+) -> tuple[Priced, tuple[float, ...]]:
+    """Price a scope on Spark under the strategy that is forced, cheaper, or safer.
+
+    Returns its costs as expected, and what it costs in all as the unknown may have it.
+    """
+    every = [price(nodes, model, forced) for model in models]
+    priced = every[0]
+    choices = [one.choice for one in every if one.choice is not None]
+    if len(models) == 1 or len(choices) < len(models):
+        return priced, ()
+    able = [name for name in STRATEGIES if name == COLUMNAR or choices[0].native is not None]
+    totals = {name: [getattr(choice, name) for choice in choices] for name in able}
+    name = forced if forced is not None else able[safest(list(totals.values()))]
+    cases = tuple(totals.get(name, ())[1:])
+    if name == choices[0].strategy:
+        return priced, cases
+    safer = price(nodes, models[0], name)
+    assert safer.choice is not None
+    words = "the other may cost far more, where what is assumed is otherwise"
+    return Priced(safer.costs, safer.choice._replace(reason=words)), cases
 
 
 def _form_on_spark(choice: StrategyChoice | None, context: Context) -> Form | None:

@@ -21,7 +21,7 @@ from weft.cost.joins.tuples import (
     placement_name,
     placements,
 )
-from weft.cost.model import coefficients_of
+from weft.cost.prices import coefficients_of
 from weft.engines.local.joins.continuous.join import ContinuousJoin
 from weft.engines.local.joins.evaluate import instance_ends
 from weft.engines.local.joins.operator import JoinOperator
@@ -259,7 +259,7 @@ class JoinStream:
             model: TupleCost | InstantCost = TupleCost(ExpectedEstimates(loads), prices)
             rebuild = prices.set_update
         else:
-            coefficients = coefficients_of("local")
+            coefficients = coefficients_of("local-joins")
             widths = tuple(len(side.partials) for side in self.sides)
             instants = self.operator.shape.instants
             model = InstantCost(loads, instants, widths, coefficients)

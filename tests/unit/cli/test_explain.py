@@ -36,8 +36,10 @@ def test_one_event_a_minute_counts_as_the_paper_does():
 
 
 def test_what_is_known_of_the_events_is_stated():
-    shown = explain("-e", SQL, "--rate", "2500", "--keys", "7", "--engine", "local")
+    known = ("--rate", "2500", "--keys", "7", "--events", "9000000")
+    shown = explain("-e", SQL, *known, "--engine", "local")
     assert "2500 events/s, 7 keys" in shown
+    assert "priced for 9,000,000 events in 1h" in shown
     assert "assumed" not in shown
 
 

@@ -108,12 +108,14 @@ def test_stats_show_expected_beside_counted_rows(tmp_path, statements):
     table = write_table(READINGS, tmp_path / "readings.parquet")
     words = ("-t", f"readings={table}", "-n", 0, "--stats", "--rate", 2, "--keys", 2)
     shown = [line.split() for line in invoke(*LOCAL, statements, *words).splitlines()]
-    rows = {" ".join(line[:-2]): line[-1] for line in shown if line}
+    rows = {" ".join(line[:-3]): line[-2] for line in shown if len(line) > 3}
     assert rows["s0 SCAN readings by ts"] == "300"
     assert rows["-> query 'lows' window '1m'"] == "6"
     totals = dict(line for line in shown if len(line) == 2)
     assert (totals["events"], totals["scans"], totals["shuffles"]) == ("300", "1", "0")
-    assert float(totals["seconds"]) > 0
+    told = {" ".join(line[:-1]): line[-1] for line in shown if line}
+    assert float(told["ms"].replace(",", "")) >= 0
+    assert float(told["ms expected"].replace(",", "")) > 0
 
 
 def test_an_engine_that_does_not_measure_says_so(tmp_path, statements):

@@ -6,7 +6,7 @@ import pytest
 
 from weft.cost.joins.spans import SpanCost
 from weft.cost.joins.tuples import SideLoad, placement_name, placements
-from weft.cost.model import Coefficients, coefficients_of
+from weft.cost.prices import Coefficients, coefficients_of
 from weft.plan.joins import Instants
 from weft.window import LandmarkWindow, PeriodicWindow
 
@@ -22,7 +22,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
 
 
 def cheapest(windows: tuple[object, ...], *loads: SideLoad) -> str:
-    known: Coefficients = coefficients_of("spark")
+    known: Coefficients = coefficients_of("spark-joins")
     widths = tuple(2 if at == 0 else 1 for at in range(len(loads)))
     model = SpanCost(loads, Instants(windows), widths, known)  # type: ignore[arg-type]
     return placement_name(min(placements(len(loads)), key=model.cost))

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
 
 import weft
-from weft.calibration import _COSTS, _STREAM_SECONDS, Probe, _fit, calibrate, save
-from weft.cost.model import (
-    Coefficients,
-    RateModel,
-    coefficients_of,
-    shipped_coefficients,
-    user_coefficients,
-)
+from weft.cost.batch.model import LocalModel
 from weft.cost.occupancy import occupancy
-from weft.cost.strategies import native_costs
+from weft.cost.prices import coefficients_of, user_coefficients
+from weft.cost.volumes import Volumes
 from weft.errors import DataError
 from weft.plan import Roll
 
@@ -47,7 +41,8 @@ def test_sharing_many_windows_pays_on_every_engine(engine: str) -> None:
     many = [weft.tumbling(f"{n} seconds") for n in range(10, 110, 5)]
     known = weft.Statistics(rate=1000.0, keys=10)
     plan = weft.optimize(workload(*many), engine=engine, statistics=known)
-    assert plan.cost < costs(plan)["independent"] / 3
+    without = costs(plan).get("stock", costs(plan)["independent"])
+    assert plan.cost < without / 3
 
 
 def test_a_factor_window_that_helps_one_key_is_left_out_for_many() -> None:
@@ -68,7 +63,7 @@ def test_more_events_and_more_keys_never_cost_less() -> None:
     for planner in ("independent", "factor", "slice", "weave", "subsume"):
         previous = 0.0
         for rate in (1.0, 100.0, 10_000.0):
-            known = weft.Statistics(rate=rate, keys=100)
+            known = weft.Statistics(rate=rate, keys=100, duration="1 day")
             plan = weft.optimize(workload(*TUMBLING), planner, statistics=known)
             assert plan.cost > previous
             previous = plan.cost
@@ -109,59 +104,34 @@ def test_a_users_own_coefficients_come_first(tmp_path, monkeypatch) -> None:
         coefficients_of("local")
 
 
-def test_calibration_fits_the_reference_engine(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
-    seen: list[str] = []
-    found = calibrate("reference", events=300, progress=seen.append)
-    assert len(seen) == len(found.probes) > 30
-    assert found.rank_correlation > 0.5
-    assert all(v >= 0 for k, v in asdict(found.coefficients).items() if k.endswith("_ns"))
-    assert save(found) == user_coefficients("reference")
-    assert coefficients_of("reference") == found.coefficients
+@pytest.mark.parametrize(("events", "keys"), [(1_000_000, 300), (500_000, 50_000)])
+def test_the_truth_about_the_data_does_not_make_windows_of_features_slow(
+    events: int, keys: int
+) -> None:
+    """As measured on 2 cores, what is chosen takes a fifth of stock's time, not a half."""
+    windows = [weft.tumbling(f"{n} minutes") for n in (1, 5, 15, 60, 360, 1440)]
+    windows += [
+        weft.hopping(f"{r} minutes", f"{s} minutes") for r, s in ((60, 5), (360, 60), (1440, 60))
+    ]
+    five = {"n": "count(*)", "s": "sum(x)", "lo": "min(x)", "hi": "max(x)", "mean": "avg(x)"}
+    query = weft.Query(
+        "q", source="t", time="ts", keys=["k"], windows={str(w): w for w in windows}, aggs=five
+    )
+    known = weft.Statistics(events=events, duration="1 day", keys=keys, key_bytes=12, adaptive=True)
+    plan = weft.optimize(query, statistics=known)
+    (choice,) = plan.strategies
+    assert choice.strategy == "columnar"
+    assert plan.expected_ms == plan.cost < costs(plan)["stock"] / 3
 
 
-def test_scanning_is_told_from_what_every_run_takes(tmp_path, monkeypatch) -> None:
-    """Natively every plan scans once: with as many events in every probe, both look the same."""
-    monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
-    dear, start_s = replace(shipped_coefficients("spark"), scan_event_ns=200.0), 0.2
+def test_what_a_run_takes_once_weighs_more_the_fewer_events_there_are() -> None:
+    def planned(events: int) -> weft.Plan:
+        known = weft.Statistics(events=events, duration="1 day", keys=10)
+        return weft.optimize(workload(*TUMBLING), statistics=known)
 
-    def paid(plan, source, engine) -> float:
-        work_ns = sum(native_costs(plan.nodes, RateModel(dear, plan.statistics)))
-        return start_s + work_ns * _STREAM_SECONDS / 1e9
-
-    monkeypatch.setattr("weft.generate.sensors", lambda *given, **named: None)
-    monkeypatch.setattr("weft.calibration._on_engine", lambda *given: None)
-    monkeypatch.setattr("weft.calibration._timed", paid)
-    found = calibrate("spark", events=4_000_000)
-    assert found.coefficients.scan_event_ns == pytest.approx(200.0, rel=0.05)
-    assert found.run_seconds == pytest.approx(start_s, rel=0.01)
-
-
-def test_costs_that_no_probe_tells_apart_stay_near_the_shipped_ones() -> None:
-    shipped = shipped_coefficients("spark")
-    read, combine = (_COSTS.index(name) for name in ("read_partial_ns", "combine_ns"))
-    probes = []
-    for count in (1e8, 2e8, 5e8):  # both always as often, and twice as dear as shipped
-        operations = [0.0] * len(_COSTS)
-        operations[read] = operations[combine] = count
-        seconds = 2 * count * (shipped.read_partial_ns + shipped.combine_ns) / 1e9
-        probes.append(Probe(f"{count:g}", seconds, tuple(operations)))
-    found = _fit("spark", tuple(probes)).coefficients
-    together = found.read_partial_ns + found.combine_ns
-    assert together == pytest.approx(2 * (shipped.read_partial_ns + shipped.combine_ns), rel=0.05)
-    assert found.combine_ns == pytest.approx(shipped.combine_ns, rel=0.2), "the cheaper one"
-
-
-def test_an_aggregation_in_batch_has_no_price_for_every_second_of_stream() -> None:
-    operator = _COSTS.index("operator_ns")
-    probes = []
-    for levels in (1, 2, 3):  # 50 ms each, over twenty minutes of events
-        operations = [0.0] * len(_COSTS)
-        operations[operator] = levels * 1200.0
-        probes.append(Probe(f"{levels}", levels * 0.05, tuple(operations)))
-    shipped = shipped_coefficients("spark").operator_ns
-    assert _fit("spark", tuple(probes)).coefficients.operator_ns == shipped
-    assert _fit("spark-stream", tuple(probes)).coefficients.operator_ns != shipped
+    few, many = planned(1_000), planned(10_000_000)
+    assert many.cost > 2 * few.cost > 0
+    assert few.cost > 50, "starting a run takes its time"
 
 
 def test_windows_over_rare_events_are_shared_on_spark() -> None:
@@ -171,16 +141,17 @@ def test_windows_over_rare_events_are_shared_on_spark() -> None:
     assert plan.planner != "independent"
 
 
-def test_planning_twenty_windows_takes_less_than_counting_to_three_million() -> None:
+def test_planning_twenty_windows_takes_less_than_counting_to_six_million() -> None:
     """All optimizers together, timed beside a loop: a bound in seconds would judge the machine.
 
-    Planning takes about four tenths of the loop's time.
+    Planning takes about half of the loop's time: nothing is known, so every plan is priced for
+    events that are close together and far apart as well.
     """
     twenty = workload(*(weft.tumbling(f"{n} seconds") for n in range(10, 110, 5)))
 
     def count() -> None:
         number = 0
-        while number < 3_000_000:
+        while number < 6_000_000:
             number += 1
 
     def seconds(call: Callable[[], object]) -> float:
@@ -195,7 +166,21 @@ def test_planning_twenty_windows_takes_less_than_counting_to_three_million() -> 
 
 
 def test_prices_of_a_plan_are_the_sum_of_its_nodes() -> None:
-    plan = weft.optimize(workload(*TUMBLING), engine="local")
-    model = RateModel(coefficients_of("local"), plan.statistics)
+    known = weft.Statistics(events=100_000, duration="1 hour", keys=10)
+    plan = weft.optimize(workload(*TUMBLING), engine="local", statistics=known)
+    model = LocalModel.of(Volumes(known, known.lasts_us()))
     assert plan.cost == pytest.approx(sum(model.node_costs(plan.nodes)))
-    assert isinstance(model.coefficients, Coefficients)
+
+
+def test_a_join_and_papers_are_priced_in_units_of_their_own() -> None:
+    plan = weft.optimize(workload(*TUMBLING), model="paper")
+    assert plan.expected_ms is None
+    assert "stock" not in costs(plan)
+
+
+def test_cores_share_the_work_of_rows_and_nothing_else() -> None:
+    def cost(cores: int) -> float:
+        known = weft.Statistics(events=10_000_000, duration="1 day", keys=10, cores=cores)
+        return weft.optimize(workload(*TUMBLING), "slice", statistics=known).cost
+
+    assert cost(2) / 4 < cost(8) < cost(4) < cost(2)

@@ -105,11 +105,16 @@ def test_forced_native_is_left_with_the_planners_that_it_can_run() -> None:
     assert math.isfinite(chosen.cost)
 
 
-def test_an_independent_plan_runs_as_stock_spark_would() -> None:
+def test_stock_has_a_price_of_its_own_and_an_independent_plan_the_cheaper_strategy() -> None:
     hop = [weft.hopping("1000 seconds", "1 second")]
-    (choice,) = plan(hop, "independent", statistics=BUSY).strategies
-    assert choice.strategy == "native"
-    assert choice.native > choice.columnar
+    alone = plan(hop, "independent", statistics=BUSY)
+    (choice,) = alone.strategies
+    assert choice.strategy == "columnar"
+    priced = {candidate.planner: candidate for candidate in alone.candidates}
+    assert priced["stock"].cost > choice.native > choice.columnar
+    assert "without weft" in priced["stock"].reason
+    counting = plan([weft.counting(10)], statistics=BUSY)
+    assert "stock" not in {candidate.planner for candidate in counting.candidates}
 
 
 def test_papers_count_no_strategies() -> None:

@@ -11,6 +11,7 @@ EXAMPLES = examples(
     "weft bench --list",
     "weft bench --quick",
     "weft bench sharing 'kernels/*' --json figures.json",
+    "weft bench regret/local --workloads 10",
 )
 
 
@@ -29,6 +30,12 @@ def command(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small inputs and few rounds: a check, not a figure.")
     ] = False,
+    workloads: Annotated[
+        int | None,
+        typer.Option(
+            "--workloads", metavar="N", min=1, help="Random workloads to draw, where entries do."
+        ),
+    ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write every figure to this file.")
     ] = None,
@@ -48,4 +55,6 @@ def command(
     if only_list:
         bench.list_entries(names or ())
         return
-    raise typer.Exit(bench.run(names or (), quick=quick, json_path=json, plot_dir=plot))
+    raise typer.Exit(
+        bench.run(names or (), quick=quick, json_path=json, plot_dir=plot, workloads=workloads)
+    )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples("weft demo", "weft demo --engine local --rows 50000 -o /tmp/weft-demo")
 
 DEVICES = 40
+KEY_BYTES = 11.0  # as in device-0017
 RATE = 12.5  # readings per second of all devices: a million of them fill most of a day
 SEED = 7
 # Engines that are slow on purpose get the readings of one device only.
@@ -75,7 +76,7 @@ def command(
             local_session()  # says at once if it cannot
     readings = _make_readings(output, rows)
     workload = parse(QUERY)
-    known = Statistics(rate=RATE, keys=DEVICES)
+    known = Statistics(rate=RATE, keys=DEVICES, events=rows, key_bytes=KEY_BYTES)
     alone = optimize(workload, "independent", engine, known)
     shared = optimize(workload, "auto", engine, known)
     _explain(output, alone, shared)
@@ -232,11 +233,14 @@ def _check(readings: "pa.Table", engine: str, workload: "Workload", shared: "Pla
 
 
 def _gain(alone: "Plan", shared: "Plan", runs: _Runs) -> str:
-    modelled = alone.cost / shared.cost
+    from weft.plan.body import STOCK
+
+    costs = {candidate.planner: candidate.cost for candidate in shared.candidates}
+    promised = costs.get(STOCK, alone.cost) / shared.cost
     measured = runs.seconds_without / runs.seconds
     return (
-        f"The gain of sharing: {modelled:.3g} times less work by the cost model, "
-        f"{measured:.3g} times less time as measured here."
+        f"The gain of sharing: {promised:.3g} times less time as the cost model expects, "
+        f"{measured:.3g} times less as measured here."
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from weft.cli.options import (
+    Events,
     Keys,
     Overwrite,
     Planner,
@@ -50,6 +51,7 @@ def command(
     ] = None,
     rate: Rate = None,
     keys: Keys = None,
+    events: Events = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -85,7 +87,7 @@ def command(
         from weft.tables import refuse_existing
 
         refuse_existing(output, overwrite=overwrite)
-    statistics = statistics_of(rate, keys)
+    statistics = statistics_of(rate, keys, events)
     workload = workload_of(file, sql)
     plan = optimize(
         workload, planner, engine, statistics, model, strategy=strategy, technique=technique

@@ -7,6 +7,7 @@ import typer
 
 from weft.cli.commands.verify import compare, conclude
 from weft.cli.options import (
+    Events,
     Keys,
     Overwrite,
     Planner,
@@ -66,6 +67,7 @@ def command(
     ] = False,
     rate: Rate = None,
     keys: Keys = None,
+    events: Events = None,
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Also run the reference engine, and compare every row."),
@@ -89,7 +91,7 @@ def command(
     from weft.tables import refuse_existing, write_table
 
     workload = workload_of(file, sql)
-    statistics = statistics_of(rate, keys)
+    statistics = statistics_of(rate, keys, events)
     names = [query.name for query in workload]
     targets = {} if output is None else targets_of(output, names)
     for target in targets.values():
@@ -109,8 +111,11 @@ def command(
         if result.whole is not None and name in targets:
             say(f"wrote {write_table(result.whole, targets[name], overwrite=overwrite)}")
     if measures is not None:
+        from weft.calibration.past_runs import remember
+
         say()
         show_measures(measures)
+        remember(measures)
     if verify:
         with working("running the reference engine to compare"):
             whole = [result.whole for result in results.values()]

@@ -17,7 +17,7 @@ from weft.plan.joins import end_class
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
-    from weft.cost.model import Coefficients
+    from weft.cost.prices import Coefficients
     from weft.plan.joins import Instants
 
 _SECOND_US = 1e6

@@ -28,11 +28,11 @@ class SpanCost(InstantCost):
     """Prices placements as Spark runs them: spans of one window, instants of several.
 
     >>> from weft.cost.joins.tuples import SideLoad
-    >>> from weft.cost.model import coefficients_of
+    >>> from weft.cost.prices import coefficients_of
     >>> from weft.plan.joins import Instants
     >>> hour = Instants((PeriodicWindow(3_600_000_000, 60_000_000), None))
     >>> bids, auctions = SideLoad(300, 1_080_000, 1, 1000), SideLoad(0, 1000, 5, 1000)
-    >>> spark = SpanCost((bids, auctions), hour, (2, 1), coefficients_of("spark"))
+    >>> spark = SpanCost((bids, auctions), hour, (2, 1), coefficients_of("spark-joins"))
     >>> spark.cost((True, False)) < spark.cost((False, False))
     True
     """

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft.cost.batch.work import total
 from weft.engines.local.joins.batch import run_joins
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
-from weft.engines.measures import Measures, node_rows, peak_resident_bytes
+from weft.engines.measures import Measures, counted_work, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
 from weft.kernels.grouping.dense import bounds_of
 from weft.plan.planned_scope import planned_scopes
@@ -96,6 +97,7 @@ class BatchRun:
     def measures(self, seconds: float) -> Measures:
         """Say what `results` did."""
         operators = [operator for those in self.scopes.values() for operator in those]
+        rows = self._rows(operators)
         return Measures(
             engine="local",
             scans=len(self.scopes),
@@ -104,7 +106,8 @@ class BatchRun:
             combines=sum(operator.combines for operator in operators),
             seconds=seconds,
             peak_bytes=peak_resident_bytes(),
-            nodes=node_rows(self.plan, self._rows(operators), self.spans_us),
+            nodes=node_rows(self.plan, rows, self.spans_us),
+            work=total(*counted_work(self.plan, rows, self.spans_us).values()),
         )
 
     def _rows(self, operators: list[ScopeOperator]) -> dict[Node, int]:

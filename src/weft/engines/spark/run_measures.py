@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from weft.engines.measures import Measures, node_rows
+from weft.cost.batch.work import total
+from weft.engines.measures import Measures, counted_work, node_rows
 from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.strategy import NativeStrategy
 from weft.plan.planned_scope import planned_scopes
@@ -70,6 +71,7 @@ def measured(
         seconds=seconds,
         peak_bytes=None,  # most of it is the memory of Java, which other work shares
         nodes=node_rows(plan, actual, spans_us),
+        work=total(*counted_work(plan, actual, spans_us).values()),
     )
     return tables, measures
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, assert_never
 
-from weft.plan.body import COLUMNAR
+from weft.plan.body import COLUMNAR, STOCK
 from weft.plan.nodes import PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
 from weft.techniques import FAN_OUT
 from weft.time import format_us
@@ -252,9 +252,12 @@ def _side_text(side: JoinSide) -> str:
 
 
 def unshared_cost(plan: PlanBody) -> float | None:
-    """Return what the same results cost when every window reads the events alone, if known."""
-    for candidate in plan.candidates:
-        if candidate.planner == "independent":
+    """Return what the same results cost without weft, or when every window reads the events alone.
+
+    On Spark that is what stock Spark takes, where it has such windows.
+    """
+    for candidate in sorted(plan.candidates, key=lambda c: c.planner != STOCK):
+        if candidate.planner in (STOCK, "independent"):
             joins = zip(plan.nodes, plan.node_costs, strict=True)
             cost = candidate.cost + sum(cost for node, cost in joins if isinstance(node, Join))
             return cost if isfinite(cost) else None
@@ -275,7 +278,7 @@ def gain(plan: PlanBody) -> str:
 
 def statistics_text(statistics: Statistics) -> str:
     """Say what the costs rest on, and what of it was assumed."""
-    found = [str(statistics)]
+    found = [str(statistics) + (f" ({statistics.told_by})" if statistics.told_by else "")]
     if statistics.key_skew:
         found.append(f"key skew {statistics.key_skew:g}")
     if any(statistics.lateness_us):

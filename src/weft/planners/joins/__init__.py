@@ -22,7 +22,8 @@ from weft.cost.joins.tuples import (
     placement_named,
     placements,
 )
-from weft.cost.model import coefficients_of
+from weft.cost.model import over
+from weft.cost.prices import coefficients_of
 from weft.errors import QueryError
 from weft.expression import column, columns_of
 from weft.plan.joins import JoinShape
@@ -44,6 +45,8 @@ COUNT = Partial("count_rows", ())
 # Assumed where nobody says: how long a landmark stream has been running, and a table's rows.
 _LANDMARK_SECONDS = 86_400.0
 _TABLE_ROWS = 1_000.0
+# Joins have prices of their own, of operations that are counted per second.
+_PRICES = {"spark": "spark-joins", "local": "local-joins"}
 _SECOND_US = 1e6
 
 
@@ -54,11 +57,15 @@ def plan_joins(
     statistics: Statistics | Mapping[str, Statistics] | None,
     model: str | None,
     loads: Mapping[str, tuple[SideLoad, ...]],
+    seconds: float = 1.0,
 ) -> tuple[PlannedJoin, ...]:
-    """Plan every join of a workload; a planner that is no placement leaves the choice to cost."""
+    """Plan every join of a workload; a planner that is no placement leaves the choice to cost.
+
+    Costs are milliseconds of so many seconds of the inputs.
+    """
     placement = planner if is_placement(planner, workload) else None
     planned = [
-        plan_join(query, placement, engine, statistics, model, loads.get(query.name))
+        plan_join(query, placement, engine, statistics, model, loads.get(query.name), seconds)
         for query in workload
         if isinstance(query, JoinQuery)
     ]
@@ -90,11 +97,12 @@ def plan_join(
     statistics: Statistics | Mapping[str, Statistics] | None,
     model: str | None,
     loads: tuple[SideLoad, ...] | None = None,
+    seconds: float = 1.0,
 ) -> PlannedJoin:
     """Choose the placement of a join by cost, or take the one named; the cheapest of all 2^m."""
     shape = JoinShape.of(query)
     known = loads or tuple(_load(shape, i, query, statistics) for i in range(len(query.inputs)))
-    pricing = _pricing(shape, known, engine, model)
+    pricing = _pricing(shape, known, engine, model, seconds)
     costs = {early: pricing.cost(early) for early in placements(len(query.inputs))}
     early = min(costs, key=lambda e: costs[e])
     if placement is not None:
@@ -112,13 +120,18 @@ def plan_join(
 
 
 def _pricing(
-    shape: JoinShape, loads: tuple[SideLoad, ...], engine: str, model: str | None
+    shape: JoinShape,
+    loads: tuple[SideLoad, ...],
+    engine: str,
+    model: str | None,
+    seconds: float,
 ) -> PlacementCost:
     if model == "paper":
         return TupleCost(PaperEstimates(loads))
     widths = tuple(1 + len(shape.partials_of(side)) for side in range(len(loads)))
     price = SpanCost if engine == "spark" else InstantCost
-    return price(loads, shape.instants, widths, coefficients_of(engine))
+    prices = over(coefficients_of(_PRICES.get(engine, engine)), seconds)
+    return price(loads, shape.instants, widths, prices)
 
 
 def _load(

@@ -58,7 +58,10 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
         return _proposal(scope, windows, best.trees, technique, kind, context)
 
     def cost(proposal: Proposal) -> float:
-        return sum(context.model.node_costs(topological(proposal.emits)))
+        nodes = topological(proposal.emits)
+        costs = context.model.node_costs(nodes)
+        # Scanning is paid once, whatever the trees are.
+        return sum(c for node, c in zip(nodes, costs, strict=True) if not isinstance(node, Scan))
 
     # Weaving pays by sharing edges, which every technique gains from alike: the technique that
     # is cheapest on one tree for all is the one worth a search.

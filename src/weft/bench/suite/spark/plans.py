@@ -24,8 +24,8 @@ from weft.bench.suite.spark.runs import (
     run_stock,
     same_answers,
 )
-from weft.cost.model import RateModel, coefficients_of
-from weft.cost.strategies import native_costs
+from weft.cost.batch.model import SparkModel
+from weft.cost.volumes import Volumes
 from weft.errors import InternalError
 from weft.plan import Plan, scopes_of
 from weft.plan.nodes import topological
@@ -77,28 +77,30 @@ def _inputs(setup: Setup, seed: int, events: int) -> Inputs:
     return Inputs(readings(events), Workload([query]))
 
 
-def _plan(inputs: Inputs, propose: Planner, name: str) -> Plan:
+def _plan(inputs: Inputs, propose: Planner, name: str, events: int) -> Plan:
     """Plan with one planner, for the native strategy, at calibrated prices."""
-    known = Statistics(rate=RATE, keys=DEVICES)
-    model = RateModel(coefficients_of("spark"), known)
+    known = Statistics(rate=RATE, keys=DEVICES, events=events)
+    model = SparkModel.of(Volumes(known, known.lasts_us()))
     (scope,) = scopes_of(inputs.workload)
     proposal = propose(scope, Context(known, model))
     if not isinstance(proposal, Proposal):
         raise InternalError(f"{name} has no plan: {proposal.reason}")
     nodes = topological(proposal.emits)
-    costs = native_costs(nodes, model)
+    costs = model.node_costs(nodes)
     return Plan(nodes, name, "spark", model.name, model.unit, costs, statistics=known)
 
 
-def _contenders(inputs: Inputs) -> Iterable[tuple[str, float, Runner]]:
-    # Priced as the independent plan: every window reads all events.
-    yield "stock", _plan(inputs, independent.propose, "independent").cost, run_stock(inputs)
+def _contenders(inputs: Inputs, events: int) -> Iterable[tuple[str, float, Runner]]:
+    known = Statistics(rate=RATE, keys=DEVICES, events=events)
+    model = SparkModel.of(Volumes(known, known.lasts_us()))
+    alone = _plan(inputs, independent.propose, "independent", events)
+    yield "stock", model.ms(model.spark.stock(alone.nodes) or {}), run_stock(inputs)
     planners: dict[str, Planner] = {
         "without": factor.propose_without_factors,
         "with": factor.propose,
     }
     for name, propose in planners.items():
-        plan = _plan(inputs, propose, name)
+        plan = _plan(inputs, propose, name, events)
         yield name, plan.cost, run_plan(plan, inputs)
 
 
@@ -107,11 +109,12 @@ def _runs(quick: bool) -> Runs:
     """Run every set of windows under every plan; the first answer is stock Spark's."""
     timed: list[Timed] = []
     wrong: list[str] = []
+    events = _QUICK_EVENTS if quick else _EVENTS
     for label in _QUICK if quick else SYNTHETIC:
         for seed in range(1 if quick else _SETS):
-            inputs = _inputs(Setup.of(label), seed, _QUICK_EVENTS if quick else _EVENTS)
+            inputs = _inputs(Setup.of(label), seed, events)
             expected = None
-            for name, cost, runner in _contenders(inputs):
+            for name, cost, runner in _contenders(inputs, events):
                 seconds, answer = _least(runner, 1 if quick else _ROUNDS)
                 expected = expected or answer
                 timed.append(Timed(label, seed, name, cost, seconds))

@@ -1,0 +1,111 @@
+"""What the local operator does for each node, in its own process or in executors of Spark's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft.aggregates.kinds import GROWING_KINDS
+from weft.cost.batch.work import Work, total, work
+from weft.plan.nodes import PICK, STAIR, Node, Roll, Scan, Slice
+from weft.techniques import LAZY, TECHNIQUES
+from weft.window import Edges, PeriodicWindow
+
+if TYPE_CHECKING:
+    from weft.aggregates import Partial
+    from weft.cost.volumes import Volumes
+    from weft.window import Window
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """Counts the operations of kernels over whole arrays, at the prices of `engine`."""
+
+    engine: str
+    volumes: Volumes
+
+    def works(self, nodes: tuple[Node, ...], base: Node | None = None) -> dict[Node, Work]:
+        """Count for every slicing and window; slices of `base` come from elsewhere."""
+        # Techniques that answer several ranges keep one store for all Rolls on the same slices.
+        readers: Counter[tuple[Node, str | None]] = Counter(
+            (n.feeder, n.technique) for n in nodes if isinstance(n, Roll)
+        )
+        found: dict[Node, Work] = {}
+        for node in nodes:
+            if isinstance(node, Slice):
+                found[node] = {} if node == base else self._sliced(node)
+            elif isinstance(node, Roll):
+                sharers = readers[node.feeder, node.technique]
+                found[node] = self.rolled(node, sharers, sliced=node == base)
+        return found
+
+    def _sliced(self, node: Slice) -> Work:
+        if isinstance(node.input, Scan):
+            return self.folded(node.partials, self.volumes.rows(node))
+        arriving, width = self.volumes.rows(node.input), len(node.partials)
+        rows = self.volumes.rows(node)
+        return work(
+            self.engine,
+            operator=1,
+            read_partial=arriving,
+            combine=arriving * width,
+            write_partial=rows,
+        )
+
+    def folded(self, partials: tuple[Partial, ...], rows: float) -> Work:
+        """Fold all events into slices."""
+        events = self.volumes.events
+        growing = sum(p.kind in GROWING_KINDS for p in partials)
+        return work(
+            self.engine,
+            operator=1,
+            fold_event=events,
+            lift=events * (len(partials) - growing),
+            set_value=events * growing,
+            write_partial=rows,
+        )
+
+    def rolled(self, node: Roll, sharers: int = 1, *, sliced: bool = False) -> Work:
+        """Put instances together; a window that reads events cuts them at its own edges first."""
+        if not isinstance(node.feeder, Scan):
+            return self._combined(node, sum(map(self.volumes.rows, node.inputs)), sharers)
+        slices = self.slices_of(node.window)
+        first = {} if sliced else self.folded(node.partials, slices)
+        if isinstance(node.window, PeriodicWindow) and node.window.is_tumbling:
+            return first  # its slices are its instances
+        return total(first, self._combined(node, slices, sharers))
+
+    def slices_of(self, window: Window) -> float:
+        """Rows of the slices that a window alone cuts."""
+        if isinstance(window, PeriodicWindow):
+            length_us = 1e6 / self.volumes.slices_per_second(Edges.of([window]))
+        else:
+            length_us = self.volumes.period_us(window)
+        return self.volumes.rows_of(length_us, length_us)
+
+    def _combined(self, node: Roll, arriving: float, sharers: int) -> Work:
+        width, rows = len(node.partials), self.volumes.rows(node)
+        combines = self._combines(node, arriving, rows)
+        shared = TECHNIQUES[node.technique].several_ranges if node.technique else False
+        return work(
+            self.engine,
+            operator=1,
+            read_partial=arriving,
+            combine=combines * width / (sharers if shared else 1),
+            write_partial=rows,
+        )
+
+    def _combines(self, node: Roll, arriving: float, rows: float) -> float:
+        """How often two partials of one kind are combined."""
+        if node.read == PICK:
+            return 0.0
+        if node.read == STAIR or isinstance(node.feeder, Roll):
+            return arriving
+        overlap = self.volumes.overlap(node.window)
+        if node.technique in LAZY:
+            return arriving * max(overlap, 1.0)
+        held = max(arriving * self.volumes.range_us(node.window) / self.volumes.lasts_us, 1.0)
+        keys = max(self.volumes.keys_in(self.volumes.range_us(node.window)), 1e-9)
+        combines = TECHNIQUES[node.technique].combines_per_slide(max(held / keys, 1.0))
+        return arriving * max(combines - 1, 0.0) + rows

@@ -1,0 +1,87 @@
+"""Calibration: prices that are fitted to probes, checked, and refused from a busy host."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from weft.calibration import Probe, calibrate, fit, learned, save
+from weft.calibration.past_runs import remember
+from weft.cost.prices import coefficients_of, shipped_coefficients, user_coefficients
+from weft.engines.measures import Measures
+from weft.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
+
+
+def test_calibration_fits_the_reference_engine() -> None:
+    seen: list[str] = []
+    found = calibrate("reference", events=300, progress=seen.append)
+    assert len(seen) == len(found.probes) + 1 > 30, "and a warm-up"
+    assert found.rank_correlation > 0.5
+    (fitted,) = found.coefficients
+    assert all(v >= 0 for k, v in asdict(fitted).items() if k.endswith(("_ns", "_ms")))
+    calm = replace(found, probes=tuple(replace(p, spread=0.0) for p in found.probes))
+    assert save(calm) == (user_coefficients("reference"),)
+    assert coefficients_of("reference") == fitted
+
+
+def test_a_busy_host_is_refused() -> None:
+    probes = tuple(Probe(f"{n}", n * 1.0, {("local", "run"): n * 1.0}, 0.5) for n in range(1, 9))
+    found = fit(("local",), probes, "a test")
+    with pytest.raises(DataError, match="repeated probes differ by 50%"):
+        save(found)
+    assert not user_coefficients("local").exists()
+
+
+def test_prices_are_found_again_and_held_back_probes_say_how_well() -> None:
+    """Two strategies share what Catalyst does, so they are fitted together."""
+    prices = {
+        ("spark", "run"): 150e6,
+        ("spark", "scan_event"): 80.0,
+        ("spark-columnar", "ship_row"): 900.0,
+    }
+    probes = []
+    for at, events in enumerate((1e4, 1e5, 3e5, 1e6, 2e6, 4e6, 5e6, 6e6, 7e6, 8e6)):
+        work = {("spark", "run"): 1.0, ("spark", "scan_event"): events}
+        if at % 2:
+            work["spark-columnar", "ship_row"] = events / (at + 1)
+        ms = sum(count * prices[what] for what, count in work.items()) / 1e6
+        probes.append(Probe(f"{events:g}", ms, work))
+    found = fit(("spark", "spark-columnar"), tuple(probes), "a test")
+    native, columnar = found.coefficients
+    assert native.run_ms == pytest.approx(150, rel=0.02)
+    assert native.scan_event_ns == pytest.approx(80, rel=0.02)
+    assert columnar.ship_row_ns == pytest.approx(900, rel=0.05)
+    assert found.q_error(0.9) < 1.05
+    assert found.rank_correlation == pytest.approx(1.0)
+
+
+def test_prices_are_learned_from_runs_that_were_measured(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("WEFT_RUNS", str(tmp_path / "runs.jsonl"))
+    with pytest.raises(DataError, match="0 runs on local were measured"):
+        learned("local")
+    for events in range(100_000, 1_300_000, 100_000):
+        work = {("local", "run"): 1.0, ("local", "emit_row"): float(events)}
+        seconds = (20e6 + 70.0 * events) / 1e9
+        remember(Measures("local", 1, 0, events, None, seconds, None, work=work))
+    (found,) = learned("local").coefficients
+    assert found.run_ms == pytest.approx(20, rel=0.2)
+    assert found.emit_row_ns == pytest.approx(70, rel=0.1)
+    assert found.lift_ns == shipped_coefficients("local").lift_ns, "no run told of it"
+
+
+def test_costs_that_no_probe_tells_apart_stay_near_the_shipped_ones() -> None:
+    shipped = shipped_coefficients("spark-joins")
+    before = shipped.read_partial_ns + shipped.combine_ns
+    probes = []
+    for count in (1e8, 2e8, 5e8, 6e8):  # both always as often, and twice as dear as shipped
+        work = {("spark-joins", name): count for name in ("read_partial", "combine")}
+        probes.append(Probe(f"{count:g}", 2 * count * before / 1e6, work))
+    (found,) = fit(("spark-joins",), tuple(probes), "a test").coefficients
+    assert found.read_partial_ns + found.combine_ns == pytest.approx(2 * before, rel=0.05)
+    assert found.combine_ns == pytest.approx(shipped.combine_ns, rel=0.2), "the cheaper one"
