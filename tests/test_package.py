@@ -23,10 +23,14 @@ events = pa.table({"ts": ts, "x": [1, 2, 3]})
 ask = weft.Query("q", source="t", time="ts", windows={"1h": "1 hour"}, aggs={"n": "sum(x)"})
 print(weft.run(ask, {"t": events})["n"].to_pylist())
 print(weft.rewrite("SELECT MAX(x) AS m FROM t GROUP BY window(ts, '1 hour')").split()[0])
-try:
-    weft.run(ask, {"t": events}, engine="spark")
-except weft.UnsupportedError as error:
-    print(error)
+for needs_more in (
+    lambda: weft.run(ask, {"t": events}, engine="spark"),
+    lambda: weft.sql("SELECT MAX(x) AS m FROM t", t=events),
+):
+    try:
+        needs_more()
+    except weft.UnsupportedError as error:
+        print(error)
 """
 
 
@@ -79,7 +83,7 @@ def test_the_wheel_has_the_package_its_types_and_its_prices(built: Path) -> None
     assert any(name.startswith("weft/cost/coefficients/") for name in names)
     assert metadata["Name"] == "weft-spark"
     extras = set(metadata.get_all("Provides-Extra") or ())
-    assert {"spark", "bench"} <= extras
+    assert {"spark", "bench", "duckdb"} <= extras
     core = [r for r in metadata.get_all("Requires-Dist") or () if "extra ==" not in r]
     assert not any("pyspark" in need or "pandas" in need for need in core)
     (source,) = built.glob("weft_spark-*.tar.gz")
@@ -97,6 +101,8 @@ def test_the_core_runs_without_spark_and_says_what_spark_needs(environment: Path
     assert refusal == [
         "the engine spark needs pyspark, which is not installed",
         "hint: pip install 'weft-spark[spark]'",
+        "a statement over tables in this process needs duckdb, which is not installed",
+        "hint: pip install 'weft-spark[duckdb]'",
     ]
 
 

@@ -78,6 +78,14 @@ def named_frames(given: Sequence[str]) -> dict[str, DataFrame]:
     return {name: read_frame(Path(path).expanduser(), session) for name, path in pairs.items()}
 
 
+def named_tables(given: Sequence[str]) -> dict[str, pa.Table]:
+    """Read all tables of `NAME=PATH` pairs."""
+    from weft.tables import read_table
+
+    pairs = _pairs_of(given, "table")
+    return {name: read_table(Path(path).expanduser()) for name, path in pairs.items()}
+
+
 def tables_of(given: Sequence[str], workload: Workload) -> dict[str, pa.Table]:
     """Read the tables that the workload needs from `NAME=PATH` pairs; others are not opened."""
     from weft.tables import read_table

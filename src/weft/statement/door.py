@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import QueryError
+from weft.errors import QueryError, require
 from weft.running import engine_for, family_of, run, tables_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from weft.engines.spark.shared_rows import SharedResults
-    from weft.plan import Plan
-    from weft.plan.anchors import FeaturePlan
+    from weft.parsing.anchored import OverStatement, SlidingStatement
     from weft.query import Workload
     from weft.statement.notes import Note, OverNote
     from weft.statement.shared import Statements
@@ -31,10 +31,11 @@ _LOG = logging.getLogger("weft")
 def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **tables: Any) -> Any:
     """Run SQL over tables given by name: one statement gives a table, several a mapping.
 
-    On Spark, any statement of Spark SQL gives what `spark.sql` gives, to the column; blocks of it
-    that group by windows over the same events run as one shared plan. Without tables, names are
-    those of the session's catalog and views. What became of each block is logged under "weft" at
-    level INFO, and told by `weft.explain`.
+    Any statement of Spark SQL gives what `spark.sql` gives, to the column; blocks of it that group
+    by windows over the same events run as one shared plan. Without tables, names are those of the
+    Spark session's catalog and views. Over tables of other libraries no Spark is needed: DuckDB
+    runs what stands around the blocks, and what it would not answer as Spark does is refused. What
+    became of each block is logged under "weft" at level INFO, and told by `weft.explain`.
 
         weft.sql("SELECT device, window.start, AVG(temp) FROM readings "
                  "GROUP BY device, window(ts, '1 hour', '5 minutes')", readings=df)
@@ -44,9 +45,12 @@ def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **table
 
     chosen = engine_for(tables, engine or (None if tables else "spark"))
     if family_of(chosen) != "spark":
-        anchored = anchored_statement(sql_text)
+        sparks = chosen.name == "local" and not speaks_to_weft(sql_text)
+        anchored = anchored_of(sql_text) if sparks else anchored_statement(sql_text)
         if anchored is not None:
             return run_anchored(anchored, tables, chosen.name)
+        if sparks:
+            return _in_process(sql_text, tables_for(chosen, tables), tables, planner)
         return _as_workload(sql_text, tables, engine, planner)
     frames = tables_for(chosen, tables)
     if any(frame.isStreaming for frame in frames.values()) and is_workload(sql_text):
@@ -68,6 +72,19 @@ def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **table
     return next(iter(results.values())) if len(results) == 1 else results
 
 
+def _in_process(
+    text: str, own: Mapping[str, pa.Table], tables: Mapping[str, Any], planner: str
+) -> Any:
+    from weft.frames import from_arrow, kind_of
+
+    results, notes = run_in_process(text, own, planner)
+    for note in notes:
+        _LOG.info("%s", note)
+    kind = kind_of(next(iter(tables.values()))) if tables else "arrow"
+    made = {name: from_arrow(table, kind) for name, table in results.items()}
+    return next(iter(made.values())) if len(made) == 1 else made
+
+
 class SparkRefusal(QueryError):
     """Spark does not take the statement."""
 
@@ -80,13 +97,34 @@ def run_statements(
     return results, statements.notes
 
 
-def explained(
-    text: str, frames: Mapping[str, DataFrame], planner: str
-) -> tuple[tuple[Note | OverNote, ...], tuple[str, ...], tuple[Plan | FeaturePlan, ...]]:
-    """Return what becomes of each block, and the events and the plan of each shared set."""
+def run_in_process(
+    text: str, tables: Mapping[str, pa.Table], planner: str = "auto"
+) -> tuple[dict[str, pa.Table], tuple[Note | OverNote, ...]]:
+    """Run statements over Arrow tables by name; return results, and what became of each block."""
+    results, statements = _local_over(text, tables, planner)
+    return results, statements.notes
+
+
+def explained(text: str, frames: Mapping[str, DataFrame], planner: str) -> Statements:
+    """Return statements of which nothing was computed, for what they say of themselves."""
     statements, results = _run(text, frames, planner)
     results.unpersist()
-    return statements.notes, tuple(statements.events), tuple(statements.plans)
+    return statements
+
+
+def explained_in_process(text: str, tables: Mapping[str, pa.Table], planner: str) -> Statements:
+    """Return statements of which nothing was computed, for what they say of themselves."""
+    return _local_over(text, tables, planner, dry=True)[1]
+
+
+def _local_over(
+    text: str, tables: Mapping[str, pa.Table], planner: str, *, dry: bool = False
+) -> tuple[dict[str, pa.Table], Statements]:
+    require("duckdb", "duckdb", "a statement over tables in this process")
+    from weft.statement.local import LocalHost
+
+    _check_planner(planner)
+    return LocalHost(tables, dry).run(_statements_in(text), planner)
 
 
 def streamed(
@@ -126,17 +164,26 @@ def _run(
 def _spark_over(text: str, frames: Mapping[str, DataFrame], planner: str) -> SparkHost:
     """Read the statements of a text, to be run over DataFrames by name."""
     from weft.engines.spark.session import current_session
-    from weft.planners.portfolio import PLANNERS
     from weft.statement.spark import SparkHost, Tables
+
+    _check_planner(planner)
+    session = next((f.sparkSession for f in frames.values()), None) or current_session()
+    return SparkHost(Tables(session, frames), _statements_in(text))
+
+
+def _statements_in(text: str) -> dict[str, str]:
     from weft.statement.syntax import statements_of
+
+    return statements_of(text) or {"q1": text}
+
+
+def _check_planner(planner: str) -> None:
+    from weft.planners.portfolio import PLANNERS
 
     if planner != "auto" and planner not in PLANNERS:
         raise QueryError(
             f"unknown planner {planner!r}", hint=f"use one of auto, {', '.join(PLANNERS)}"
         )
-    found = statements_of(text)
-    session = next((f.sparkSession for f in frames.values()), None) or current_session()
-    return SparkHost(Tables(session, frames), found or {"q1": text})
 
 
 def _as_workload(text: str, tables: Mapping[str, Any], engine: str | None, planner: str) -> Any:
@@ -156,14 +203,36 @@ def is_workload(text: str) -> bool:
     return True
 
 
-def refusal_of(text: str, error: Exception) -> QueryError:
-    """Return the error to raise for a text that Spark does not take."""
-    from weft.parsing import parse
+def anchored_of(text: str) -> OverStatement | SlidingStatement | None:
+    """Read functions OVER frames that weft computes by itself; None where it reads no such."""
+    from weft.parsing.anchored import anchored_statement
+
+    try:
+        return anchored_statement(text)
+    except QueryError:
+        return None
+
+
+def speaks_to_weft(text: str) -> bool:
+    """Tell whether a text has windows that Spark has no words for.
+
+    >>> speaks_to_weft("SELECT MAX(x) FROM t TIMESTAMP BY ts GROUP BY TumblingWindow(hour, 1)")
+    True
+    >>> speaks_to_weft("SELECT MAX(x) FROM t GROUP BY window(ts, '1 hour')")
+    False
+    """
     from weft.statement.syntax import tokens_of
 
     words = " ".join(token.text.upper() for token in tokens_of(text) or ())
     own = any(word in words for word in _OWN_WORDS)
-    if own or any(f"{window}WINDOW (" in words for window in _OWN_WINDOWS):
+    return own or any(f"{window}WINDOW (" in words for window in _OWN_WINDOWS)
+
+
+def refusal_of(text: str, error: Exception) -> QueryError:
+    """Return the error to raise for a text that Spark does not take."""
+    from weft.parsing import parse
+
+    if speaks_to_weft(text):
         try:
             parse(text)
         except QueryError as refusal:

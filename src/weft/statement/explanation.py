@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from weft.plan import Plan
     from weft.plan.anchors import FeaturePlan
     from weft.statement.notes import Note, OverNote
+    from weft.statement.shared import Statements
 
 _NOTHING = "no block groups by a window, and no function is OVER a frame"
 
@@ -24,6 +25,11 @@ class Explanation:
     notes: tuple[Note | OverNote, ...]
     events: tuple[str, ...]  # the SELECT of the events of each plan
     plans: tuple[Plan | FeaturePlan, ...]
+
+    @staticmethod
+    def of(statements: Statements) -> Explanation:
+        """Return what statements say of themselves."""
+        return Explanation(statements.notes, tuple(statements.events), tuple(statements.plans))
 
     def __str__(self) -> str:
         lines = [str(note) for note in self.notes] or [_NOTHING]
@@ -46,28 +52,39 @@ def explain(
 ) -> Plan | Explanation:
     """Tell how a workload or SQL would run over these tables; nothing is computed.
 
-    A workload, or SQL for an engine in this process, is one plan. SQL for Spark is an
-    `Explanation`: what becomes of each block that groups by a window, and the shared plans.
+    A workload, or SQL with windows of weft's own, is one plan. Any other SQL is an `Explanation`:
+    what becomes of each block that groups by a window, and the shared plans.
     """
     chosen = engine_for(tables, engine or (None if tables else "spark"))
     own = tables_for(chosen, tables)
     if isinstance(text_or_workload, Workload):
         return plan_for(text_or_workload, own, chosen, planner, None)
-    from weft.statement.door import SparkRefusal, explained, is_workload
+    from weft.statement.door import (
+        SparkRefusal,
+        anchored_of,
+        explained,
+        explained_in_process,
+        is_workload,
+        speaks_to_weft,
+    )
 
     if family_of(chosen) == "spark":
         try:
-            return Explanation(*explained(text_or_workload, own, planner))
+            return Explanation.of(explained(text_or_workload, own, planner))
         except SparkRefusal:
             if not is_workload(text_or_workload):
                 raise
     from weft.parsing import parse
     from weft.parsing.anchored import anchored_statement
 
-    anchored = anchored_statement(text_or_workload)
+    sparks = chosen.name == "local" and not speaks_to_weft(text_or_workload)
+    read = anchored_of if sparks else anchored_statement
+    anchored = read(text_or_workload)
     if anchored is not None:
         from weft.features.anchored_sql import plans_of
 
         plans = plans_of(anchored, own, chosen.name)
         return Explanation((), (text_or_workload,) * len(plans), plans)
+    if sparks:
+        return Explanation.of(explained_in_process(text_or_workload, own, planner))
     return plan_for(parse(text_or_workload), own, chosen, planner, None)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from weft.engines.spark.session import arrow_schema
+from weft.statement.local.column_types import spark_name
 
-    from pyspark.sql import DataFrame, SparkSession
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.types import StructType
 
 RELATIVE, NEAR_ZERO = 1e-9, 1e-12
 
@@ -35,6 +41,36 @@ def assert_same(got: DataFrame, wanted: DataFrame, *, ordered: bool) -> None:
     assert len(rows) == len(others)
     for place, (row, other) in enumerate(zip(rows, others, strict=True)):
         assert close(row, other), (place, row, other)
+
+
+def assert_same_in_process(
+    got: pa.Table, schema: StructType, wanted: Sequence[Row], *, ordered: bool
+) -> None:
+    """Compare a table of Arrow with what Spark says of its columns, and with its rows."""
+    assert _named_types(got.schema) == _named_types(arrow_schema(schema))
+    columns = [list(map(_as_collected, column.to_pylist())) for column in got.columns]
+    rows, others = list(zip(*columns, strict=True)), list(map(plain, wanted))
+    if not ordered:
+        rows, others = (sorted(found, key=_order) for found in (rows, others))
+    assert len(rows) == len(others)
+    for place, (row, other) in enumerate(zip(rows, others, strict=True)):
+        assert close(row, other), (place, row, other)
+
+
+def _named_types(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Describe columns, of which Arrow does not say whether Spark takes them for NULL at times."""
+    return [(field.name, spark_name(field.type)) for field in schema]
+
+
+def _as_collected(value: Any) -> Any:
+    """Return a value of Arrow as Spark collects it: rows are tuples, times are those of here."""
+    if isinstance(value, dict):
+        return tuple(map(_as_collected, value.values()))
+    if isinstance(value, list):
+        return tuple(map(_as_collected, value))
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone().replace(tzinfo=None)
+    return value
 
 
 def described(frame: DataFrame) -> list[tuple[str, str, bool]]:

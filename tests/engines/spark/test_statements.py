@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import weft
 from engines.spark import statement_tables
-from engines.spark.statement_check import assert_same, views
+from engines.spark.statement_check import assert_same, assert_same_in_process, views
 from weft.cli.app import app
 from weft.statement import run_statements
 from weft.statement.notes import Note
@@ -21,10 +21,12 @@ from weft.statement.spellings import in_sparks_words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 FILE = Path(__file__).with_name("statements.sql")
+IN_PROCESS = Path(__file__).with_name("statements_in_process.txt")  # those that run without Spark
 
 
 class Case(NamedTuple):
@@ -51,13 +53,33 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
     return statement_tables.made(spark)
 
 
+@pytest.fixture(scope="module")
+def arrow(tables: dict[str, DataFrame]) -> dict[str, pa.Table]:
+    return {name: frame.toArrow() for name, frame in tables.items()}
+
+
+def answer_in_process(case: Case, arrow: dict[str, pa.Table]) -> pa.Table | None:
+    """Run a statement without Spark, or have it refused if it is not among those that run."""
+    runs = case.name in IN_PROCESS.read_text().splitlines()
+    try:
+        found: pa.Table = weft.sql(case.sql, engine="local", **arrow)
+    except weft.WeftError:
+        if runs:
+            raise
+        return None
+    return found
+
+
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_a_statement_gives_what_spark_gives(
-    case: Case, spark: SparkSession, tables: dict[str, DataFrame]
+    case: Case, spark: SparkSession, tables: dict[str, DataFrame], arrow: dict[str, pa.Table]
 ) -> None:
     with views(spark, tables):
         wanted = spark.sql(case.sql.rstrip(";"))
-        wanted.collect()
+        rows = wanted.collect()
+    in_process = answer_in_process(case, arrow)
+    if in_process is not None:
+        assert_same_in_process(in_process, wanted.schema, rows, ordered=case.ordered)
     results, notes = run_statements(case.sql, tables)
     (got,) = results.values()
     assert_same(got, wanted, ordered=case.ordered)

@@ -1,15 +1,24 @@
 """`weft sql`: statements of Spark SQL over tables in files, with the columns that Spark gives."""
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weft.cli.options import Overwrite, Planner, SqlFile, SqlText, Tables, examples
+from weft.errors import InputError
+
+if TYPE_CHECKING:
+    from weft.statement.notes import Note, OverNote
+
+    Answers = tuple[Mapping[str, Any], tuple[Note | OverNote, ...]]
 
 EXAMPLES = examples(
     "weft sql report.sql --table readings=readings.parquet",
     "weft sql report.sql -t readings=sensors/readings -t devices=devices.csv --output report.csv",
+    "weft sql report.sql -t readings=readings.parquet --engine local",
     'weft sql -e "SELECT COUNT(*) FROM readings" -t readings=readings.parquet --notes',
 )
 
@@ -18,6 +27,14 @@ def command(
     file: SqlFile = None,
     sql: SqlText = None,
     table: Tables = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="Who runs the statements: spark, or local, in this process without Spark.",
+        ),
+    ] = "spark",
     planner: Planner = "auto",
     output: Annotated[
         Path | None,
@@ -43,23 +60,24 @@ def command(
 
     Names, order and types of the columns are those that Spark gives.
     """
-    from weft.cli.inputs import named_frames, statement_text
+    from weft.cli.inputs import statement_text
     from weft.cli.outputs import targets_of
     from weft.cli.screen import say, show_rows, working
-    from weft.statement import run_statements
+    from weft.frames import to_arrow
     from weft.tables import refuse_existing, write_table
 
     text = statement_text(file, sql)
-    with working("starting Spark"):
-        frames = named_frames(table or [])
-    results, told = run_statements(text, frames, planner)
+    run = {"spark": _on_spark, "local": _in_process}.get(engine)
+    if run is None:
+        raise InputError(f"no engine is named {engine!r}", hint="use spark or local")
+    results, told = run(text, table or [], planner)
     targets = {} if output is None else targets_of(output, list(results))
     for target in targets.values():
         refuse_existing(target, overwrite=overwrite)
-    with results:
+    with results if isinstance(results, AbstractContextManager) else nullcontext():
         for at, (name, frame) in enumerate(results.items()):
             with working(f"running {name}"):
-                rows = frame.toArrow()
+                rows = to_arrow(frame)
             if at:
                 say()
             show_rows(rows.slice(0, limit), limit, title=name, rows=rows.num_rows)
@@ -69,3 +87,22 @@ def command(
         say()
         for note in (*told,) or ("no block groups by a window",):
             say(str(note))
+
+
+def _on_spark(text: str, given: Sequence[str], planner: str) -> "Answers":
+    from weft.cli.inputs import named_frames
+    from weft.cli.screen import working
+    from weft.statement import run_statements
+
+    with working("starting Spark"):
+        frames = named_frames(given)
+    return run_statements(text, frames, planner)
+
+
+def _in_process(text: str, given: Sequence[str], planner: str) -> "Answers":
+    from weft.cli.inputs import named_tables
+    from weft.cli.screen import working
+    from weft.statement import run_in_process
+
+    with working("running in this process"):
+        return run_in_process(text, named_tables(given), planner)
