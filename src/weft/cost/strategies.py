@@ -148,11 +148,14 @@ def price(nodes: tuple[Node, ...], model: CostModel, forced: str | None) -> Pric
             return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
     if obstacles:
         native = (_NEVER,) * len(nodes)
-    if any(map(columnar_obstacles, nodes)):
+    unable = [why for node in nodes for why in columnar_obstacles(node)]
+    if unable:
         columnar = (_NEVER,) * len(nodes)
     totals = {NATIVE: sum(native), COLUMNAR: sum(columnar)}
     name = forced or min(totals, key=lambda name: totals[name])
     why = _reason(forced, obstacles, totals)
+    if unable and name == COLUMNAR:
+        why = f"columnar cannot run it: {unable[0]}"
     costs = native if name == NATIVE else columnar
     known = None if obstacles else totals[NATIVE]
     return Priced(costs, StrategyChoice(queries, name, ships, known, totals[COLUMNAR], why))

@@ -146,7 +146,7 @@ QUERIES = {
         SELECT w, top FROM (
             SELECT '6' AS w, MAX(x) AS top FROM readings GROUP BY window(ts, '6 seconds')
             UNION ALL
-            SELECT '12' AS w, MAX(x) * 2 FROM readings GROUP BY window(ts, '12 seconds')
+            SELECT '12' AS w, MAX(x) * 2 AS top FROM readings GROUP BY window(ts, '12 seconds')
         ) WHERE top > 20""",
 }
 
