@@ -151,7 +151,7 @@ def _round(values: Sequence[Value]) -> Value:
 
 
 def _mod(values: Sequence[Value]) -> Value:
-    return arithmetic("%", *values)
+    return arithmetic("%", *values).named(None)  # and so it is named by its call
 
 
 def _pmod(values: Sequence[Value]) -> Value:
