@@ -86,6 +86,8 @@ def _family(type: pa.DataType) -> str:
         "decimal": pa.types.is_decimal,
         "timestamp": pa.types.is_timestamp,
     }
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return f"list of {_family(type.value_type)}"  # engines call an element what they like
     text = pa.types.is_string(type) or pa.types.is_large_string(type)
     known = next((name for name, test in tests.items() if test(type)), str(type))
     return "text" if text or pa.types.is_string_view(type) else known
