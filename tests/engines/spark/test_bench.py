@@ -74,7 +74,7 @@ def test_a_plan_without_factor_windows_has_none() -> None:
 
     inputs = spark_plans._inputs(Setup.of("S-5-tumbling"), 0, EVENTS)
     with_factors, without = (
-        spark_plans._plan(inputs, propose, "factor", EVENTS)
+        spark_plans._plan(inputs, propose, "factor", 10_000_000)
         for propose in (factor.propose, factor.propose_without_factors)
     )
     assert factor_windows(with_factors.nodes)

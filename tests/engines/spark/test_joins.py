@@ -92,7 +92,7 @@ def test_joins_that_differ_in_windows_share_slices_and_nothing_else(
     }
     windows = ("[RANGE 6 SECONDS SLIDE 2 SECONDS]", "[RANGE 5 SECONDS SLIDE 4 SECONDS]")
     workload = weft.parse("; ".join(SHARED.format(w, other.format(w)) for w in windows))
-    known = weft.Statistics(rate=5.0, keys=2, join_values=4)
+    known = weft.Statistics(rate=500.0, keys=2, join_values=4)
     plan = optimize(bind_tables(workload, tables), "EAP11", "spark", known)
     shared = [node for node in plan.nodes if isinstance(node, Slice)]
     assert len(shared) == (2 if "{" in other else 1)
