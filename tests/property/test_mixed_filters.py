@@ -157,11 +157,24 @@ def test_a_filter_that_keeps_little_may_read_by_itself() -> None:
     filters = [None, "a = 1", "b = 1"]
     workload = weft.Workload(weft.Query(f"q{i}", where=t, **ask) for i, t in enumerate(filters))
     kept = {"a = 1": 0.5, "b = 1": 1e-6}
-    known = weft.Statistics(rate=1e4, keys=1_000_000, kept=kept)
+    known = weft.Statistics(rate=1e4, keys=100_000, kept=kept)
     plan = optimize(workload, "auto", "spark", known)
     assert [scan.where for scan in plan.scans] == [None, "b = 1"]
     assert len(optimize(workload, "auto", "spark", known, filters="together").scans) == 1
     assert len(optimize(workload, "auto", "spark", known, filters="apart").scans) == 3
+
+
+def test_a_filter_never_makes_a_query_dearer_than_all_events() -> None:
+    ask = {"source": "s", "windows": {"h": weft.hopping("10 minutes", "1 minute")}, "keys": ["k"]}
+    for number in (None, 100_000):
+        known = weft.Statistics(rate=1e4, keys=100, kept={"b = 1": 1e-6}, events=number)
+        costs = [
+            optimize(
+                weft.Query("q", where=where, aggs={"n": agg.count()}, **ask), statistics=known
+            ).cost
+            for where in ("b = 1", None)
+        ]
+        assert costs[0] < costs[1]
 
 
 def test_windows_that_events_delimit_have_a_scan_of_their_own() -> None:

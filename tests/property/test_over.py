@@ -152,7 +152,7 @@ def utc(column: Any) -> list[Any]:
 )
 def test_what_is_not_computed_is_refused(sql: str, message: str) -> None:
     with pytest.raises(weft.WeftError, match=message) as caught:
-        weft.sql(sql, t=table_of([("a", 1, 1)], distinct=False))
+        weft.sql(sql, engine="reference", t=table_of([("a", 1, 1)], distinct=False))
     assert "hint:" in str(caught.value)
 
 

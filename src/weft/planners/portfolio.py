@@ -218,14 +218,14 @@ def _context(
         stream = StreamModel.of(own, batch_us)
         return Context(known, replace(stream, dropped_per_second=dropped))
     keyed = own.of_keys(tuple(text for _, text in scope.keys))
-    longest_us = longest_range_us(w for s in scopes for w in s.windows)
-    return Context(known, _batch_model(engine, keyed, longest_us, dropped))
+    # A filter drops events, not time: the source lasts as long for those that it keeps.
+    lasts_us = known.lasts_us(longest_range_us(w for s in scopes for w in s.windows))
+    return Context(known, _batch_model(engine, keyed, lasts_us, dropped))
 
 
 def _batch_model(
-    engine: str, known: Statistics, longest_us: float, dropped_per_second: float = 0.0
+    engine: str, known: Statistics, lasts_us: float, dropped_per_second: float
 ) -> CostModel:
-    lasts_us = known.lasts_us(longest_us)
     if engine == "reference":  # it is not run for its speed, so rates will do
         prices = over(coefficients_of(engine), lasts_us / SECOND_US)
         return RateModel(known, prices, dropped_per_second=dropped_per_second)
@@ -277,7 +277,7 @@ def _join_context(
     known = _statistics_of(workload.sources[0], statistics)
     if model == "paper":
         return Context(known, PaperModel.of(known, (), per_second=True))
-    return Context(known, _batch_model(engine, known, 0.0))
+    return Context(known, _batch_model(engine, known, known.lasts_us(), 0.0))
 
 
 def _statistics_of(
