@@ -1,4 +1,4 @@
-"""Windows as other engines spell them: table functions as in Flink, and DuckDB's time_bucket."""
+"""Windows as other engines spell them: table functions as in Flink, and time_bucket."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _ARGUMENTS = {
 _COLUMNS = {"window_start": "start", "window_end": "end"}
 CUMULATE = "cumulate_window"  # a window that Spark has no function for, while statements are read
 _GROWN = "weft_grown_by_"  # names the rows of CUMULATE, and its step
-# DuckDB counts buckets from a Monday: 3 January 2000.
-_ORIGIN_US = 946_857_600_000_000
+# Spark has time_bucket since 4.2, and counts from here; other engines count from other days.
+_ORIGIN_US = 0
 
 
 class _Foreign(Exception):

@@ -33,6 +33,7 @@ def events(seed: int, rows: int = 300) -> pa.Table:
             "ts": pa.array(times, pa.timestamp("us", "UTC")),
             "k": pa.array(random.choice(["a", None, "b"], rows)),
             "i": pa.array(random.integers(-9, 9, rows), mask=random.random(rows) < 0.3),
+            "km": pa.array(random.integers(-9, 9, rows)),
             "x": pa.array(random.normal(size=rows), mask=random.random(rows) < 0.3),
             "flag": pa.array(random.random(rows) < 0.5, mask=random.random(rows) < 0.3),
         }
