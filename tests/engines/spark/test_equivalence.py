@@ -113,6 +113,7 @@ def readings(seed: int = 7) -> pa.Table:
                 random.choice([1.5, -2.25, np.nan, 0.0, 1e9], ROWS), mask=numbers % 5 == 0
             ),
             "flag": pa.array(numbers > 0, mask=random.random(ROWS) < 0.1),
+            "km": pa.array(random.integers(-8, 9, ROWS)),
         }
     )
 

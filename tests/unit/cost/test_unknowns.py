@@ -9,8 +9,9 @@ from weft.planners.portfolio import _batch_model
 
 def test_only_what_is_unknown_is_varied() -> None:
     known = weft.Statistics(events=1_000_000, duration="1 day", keys=300)
-    assert len(plausible(_batch_model("spark", known, 0.0))) == 1
-    nothing = plausible(_batch_model("local", weft.Statistics(), 0.0))
+    assert len(plausible(_batch_model("spark", known, known.lasts_us(), 0.0))) == 1
+    unknown = weft.Statistics()
+    nothing = plausible(_batch_model("local", unknown, unknown.lasts_us(), 0.0))
     assert len(nothing) == 3
     assert {m.volumes.statistics.key_count for m in nothing} == {5, 100, 20_000}
     assert len({round(m.volumes.events) for m in nothing}) == 3

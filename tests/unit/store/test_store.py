@@ -125,6 +125,7 @@ def test_every_kind_of_partial_is_kept_in_plain_columns(tmp_path: Path) -> None:
             "ts": pa.array(random.integers(0, DAY, rows), pa.timestamp("us", "UTC")),
             "k": pa.array(random.choice(["a", None, "b"], rows)),
             "i": pa.array(random.integers(-9, 9, rows), mask=random.random(rows) < 0.3),
+            "km": pa.array(random.integers(-9, 9, rows)),
             "x": pa.array(random.normal(size=rows), mask=random.random(rows) < 0.3),
             "flag": pa.array(random.random(rows) < 0.5, mask=random.random(rows) < 0.3),
         }
