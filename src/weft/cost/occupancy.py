@@ -14,7 +14,7 @@ def occupancy(keys: float, events: float, skew: float = 0.0) -> float:
     >>> round(occupancy(10, 10), 3), occupancy(1, 1000), round(occupancy(1e6, 10), 3)
     (6.513, 1.0, 10.0)
     >>> round(occupancy(10, 10, skew=0.5), 3)
-    4.763
+    4.379
     """
     if keys <= 1:
         return min(1.0, events)

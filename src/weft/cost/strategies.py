@@ -95,6 +95,7 @@ def columnar_obstacles(node: Node) -> list[str]:
 
     >>> scan = Scan("t", "ts", None, ())
     >>> from weft.aggregates import Partial
+    >>> from weft.window import Edges, PeriodicWindow
     >>> columnar_obstacles(Slice(scan, (), Edges.of([PeriodicWindow(2, 2)]),
     ...                          (Partial("hll_sketch_agg", ("x",)),)))
     ['hll_sketch_agg(x) is a sketch that Spark alone makes']

@@ -93,7 +93,7 @@ class JoinShape:
     >>> shape = JoinShape.of(JoinQuery("q", streams, (("a.k", "b.k"),), (("g", "a.g"),), total))
     >>> shape.variables, shape.keys, shape.calls[0]
     (((('k',), ('k',)),), (Owned(side=0, text='g'),), (1, AggregateCall(function='sum', \
-args=('x',), parameters=())))
+args=('x',), parameters=(), where=None)))
     """
 
     aliases: tuple[str, ...]

@@ -136,7 +136,7 @@ def for_stream(plan: Plan) -> Plan:
     >>> hop = Query("q", source="s", windows={"h": hopping(6, 2)}, aggs={"n": agg.max("x")})
     >>> plan = optimize(Workload([hop]), "slice", "local")
     >>> [n.technique for p in (plan, for_stream(plan)) for n in p.nodes if isinstance(n, Roll)]
-    ['sliding_ranges', 'slick_deque']
+    ['one_by_one', 'slick_deque']
     """
     joins = tuple(emit for emit in plan.emits if not isinstance(emit.inputs[0], Roll))
     single = tuple(emit for emit in plan.emits if isinstance(emit.inputs[0], Roll))
