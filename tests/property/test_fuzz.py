@@ -134,8 +134,7 @@ def test_statements_of_spark_that_were_tampered_with_are_read_or_left(count: int
 
 
 @pytest.mark.spark
-@pytest.mark.soak
-@pytest.mark.parametrize("count", [60, 3_000])
+@pytest.mark.parametrize("count", [60, pytest.param(3_000, marks=pytest.mark.soak)])
 def test_the_front_door_takes_what_spark_takes_and_nothing_else(count: int) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -147,7 +146,8 @@ def test_the_front_door_takes_what_spark_takes_and_nothing_else(count: int) -> N
     random = np.random.default_rng(count)
     taken = 0
     for _ in range(count):
-        text = tampered(random, STATEMENTS[int(random.integers(len(STATEMENTS)))])
+        text = STATEMENTS[int(random.integers(len(STATEMENTS)))]
+        text = text if random.random() < 0.1 else tampered(random, text)
         with views(spark, tables):
             try:
                 wanted = described(spark.sql(text))

@@ -142,7 +142,7 @@ def streamed(
 
 
 def _run(
-    text: str, frames: Mapping[str, DataFrame], planner: str
+    text: str, frames: Mapping[str, DataFrame], planner: str, *, spelled_anew: bool = False
 ) -> tuple[Statements, SharedResults]:
     """Run statements as they are, or else with windows of other engines in Spark's spelling."""
     from pyspark.errors import PySparkException
@@ -151,14 +151,15 @@ def _run(
 
     host = _spark_over(text, frames, planner)
     try:
+        text.encode()  # half a character would break the line to Java
         results, statements = host.run(planner)
         return statements, results
-    except (PySparkException, UnicodeError) as error:  # half a character reaches no Java
+    except (PySparkException, UnicodeError) as error:
         refusal = refusal_of(text, error)
-        translated = in_sparks_words(text)
+        translated = None if spelled_anew else in_sparks_words(text)
         if translated is None:
             raise refusal from error
-    return _run(translated, frames, planner)
+    return _run(translated, frames, planner, spelled_anew=True)
 
 
 def _spark_over(text: str, frames: Mapping[str, DataFrame], planner: str) -> SparkHost:
