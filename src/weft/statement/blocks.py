@@ -15,6 +15,7 @@ from weft.statement.spellings import CUMULATE, bucket_of
 from weft.statement.syntax import is_call, written_of
 from weft.time import DAY, HOUR, MINUTE, SECOND, duration_us
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow, SessionWindow
+from weft.window.frame import is_utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +149,7 @@ def _truncation(
     bucket = bucket_of(call)
     unit, time = (call, bucket[0]) if bucket else call.expressions
     word = written_of(unit)[1:-1].casefold()
-    utc = zone.casefold() in ("utc", "gmt", "z", "etc/utc", "+00:00")
+    utc = is_utc(zone)
     if bucket is not None:
         kind: PeriodicWindow | CalendarWindow = PeriodicWindow(
             bucket[1], bucket[1], bucket[2] % bucket[1]

@@ -7,6 +7,7 @@ need not be for a thousand.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ _CACHED_KEYS = 1000.0  # that the local engine finds without waiting for memory
 
 
 @dataclass(frozen=True)
-class BatchModel:
+class BatchModel(ABC):
     """Prices the nodes of one scope over all its events."""
 
     engine: str
@@ -43,21 +44,21 @@ class BatchModel:
         """Price work."""
         return ms_of(done, self.prices.__getitem__, self.volumes.statistics.cores)
 
+    @abstractmethod
     def works(self, nodes: tuple[Node, ...]) -> list[Work]:
         """Count the work of each node."""
-        raise NotImplementedError
 
     def node_costs(self, nodes: tuple[Node, ...]) -> tuple[float, ...]:
         """Price each node, in order."""
         return tuple(self.ms(done) for done in self.works(nodes))
 
+    @abstractmethod
     def from_events(self, window: Window, width: int) -> float:
         """Price of a window that folds events, for `width` partials; reading them is not in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow, width: int) -> float:
         """Price of a window that combines instances of another, for `width` partials."""
-        raise NotImplementedError
 
     def events_per_partial(self, width: int, slice_us: float) -> float:
         """Price of the events of one microsecond in units of combining one slice of all keys.

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import weft
-from weft.bench.frame import Bar, Case, Contender, Entry, Race
+from weft.bench.frame import Contender, Entry
 from weft.bench.suite.local.peers import THREADS
-from weft.bench.suite.mixed.inputs import (
-    EVENTS,
-    QUICK_EVENTS,
-    clicks,
-    disjoint,
-    mixed_24,
-    one_query,
-    plan_together,
-    plans_apart,
-    rare,
-)
+from weft.bench.suite.mixed.inputs import clicks, plan_together, plans_apart
+from weft.bench.suite.mixed.races import Races
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -115,50 +106,10 @@ def _totals(table: pa.Table) -> str:
     return f"{table.num_rows} rows, {events} events, {total} in all"
 
 
-def _race(name: str, question: str, workload: Callable[[], Workload], **settings: Any) -> Race:
-    return Race(
-        name=f"local/{name}",
-        question=question,
-        inputs=_inputs(workload),
-        expected=None,
-        full=(Case(f"{EVENTS:,} events", {"events": EVENTS}, EVENTS),),
-        quick=(Case(f"{QUICK_EVENTS:,} events", {"events": QUICK_EVENTS}, QUICK_EVENTS),),
-        same=same_totals,
-        item="event",
-        **settings,
-    )
-
-
-_WEFT, _APART = Contender(_start_together), Contender(_start_apart)
-
-
-def _no_worse(name: str, question: str, workload: Callable[[], Workload]) -> Race:
-    return _race(
-        name,
-        question,
-        workload,
-        contenders={"apart": _APART, "weft": _WEFT},
-        baseline="apart",
-        bars=(Bar("weft", "apart", 0.95),),
-        rounds=5,
-    )
-
-
-ENTRIES: tuple[Entry, ...] = (
-    _race(
-        "mixed_24",
-        "What do 24 queries of four key sets, three filters and two windows cost together?",
-        mixed_24,
-        contenders={
-            "duckdb": Contender(_start_duckdb, needs=("duckdb",)),
-            "apart": _APART,
-            "weft": _WEFT,
-        },
-        baseline="duckdb",
-        bars=(Bar("weft", "duckdb", 8.0), Bar("weft", "apart", 2.0)),
-        rounds=3,
-    ),
-    _no_worse("rare_filter", "Does a filter that keeps one event in 2,000 lose by others?", rare),
-    _no_worse("disjoint_filters", "Do filters without an event in common lose?", disjoint),
-    _no_worse("one_filter", "Does a query by itself lose anything?", one_query),
-)
+_RACES = Races("local", _inputs, same_totals, Contender(_start_apart), Contender(_start_together))
+_CONTENDERS = {
+    "duckdb": Contender(_start_duckdb, needs=("duckdb",)),
+    "apart": _RACES.apart,
+    "weft": _RACES.together,
+}
+ENTRIES: tuple[Entry, ...] = (_RACES.mixed_24("duckdb", _CONTENDERS, 8.0), *_RACES.no_worse())

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from weft.bench.frame import Bar, Case, Contender, Entry, Race
-from weft.bench.suite.mixed.inputs import (
-    EVENTS,
-    QUICK_EVENTS,
-    clicks,
-    disjoint,
-    mixed_24,
-    one_query,
-    plan_together,
-    plans_apart,
-    rare,
-)
+from weft.bench.frame import Contender, Entry
+from weft.bench.suite.mixed.inputs import clicks, plan_together, plans_apart
+from weft.bench.suite.mixed.races import Races
 from weft.bench.suite.spark.runs import Inputs, run_plan, run_stock, same_answers, stored
 from weft.query import Workload
 
@@ -60,50 +51,16 @@ def _start_apart(inputs: Inputs) -> Runner:
     return lambda: {name: seen for runner in runners for name, seen in runner().items()}
 
 
-def _race(name: str, question: str, workload: Callable[[], Workload], **settings: Any) -> Race:
-    return Race(
-        name=f"spark-batch/{name}",
-        question=question,
-        inputs=_inputs(workload),
-        expected=None,
-        full=(Case(f"{EVENTS:,} events", {"events": EVENTS}, EVENTS),),
-        quick=(Case(f"{QUICK_EVENTS:,} events", {"events": QUICK_EVENTS}, QUICK_EVENTS),),
-        same=same_answers,
-        item="event",
-        **settings,
-    )
-
-
-_APART, _WEFT = Contender(_start_apart, _NEEDS), Contender(_start_together, _NEEDS)
-
-
-def _no_worse(name: str, question: str, workload: Callable[[], Workload]) -> Race:
-    return _race(
-        name,
-        question,
-        workload,
-        contenders={"apart": _APART, "weft": _WEFT},
-        baseline="apart",
-        bars=(Bar("weft", "apart", 0.95),),
-        rounds=5,
-    )
-
-
-ENTRIES: tuple[Entry, ...] = (
-    _race(
-        "mixed_24",
-        "What do 24 queries of four key sets, three filters and two windows cost together?",
-        mixed_24,
-        contenders={
-            "stock": Contender(run_stock, _NEEDS, runs=1),
-            "apart": Contender(_start_apart, _NEEDS, runs=2),
-            "weft": _WEFT,
-        },
-        baseline="stock",
-        bars=(Bar("weft", "stock", 5.0), Bar("weft", "apart", 2.0)),
-        rounds=3,
-    ),
-    _no_worse("rare_filter", "Does a filter that keeps one event in 2,000 lose by others?", rare),
-    _no_worse("disjoint_filters", "Do filters without an event in common lose?", disjoint),
-    _no_worse("one_filter", "Does a query by itself lose anything?", one_query),
+_RACES = Races(
+    "spark-batch",
+    _inputs,
+    same_answers,
+    Contender(_start_apart, _NEEDS),
+    Contender(_start_together, _NEEDS),
 )
+_CONTENDERS = {
+    "stock": Contender(run_stock, _NEEDS, runs=1),
+    "apart": Contender(_start_apart, _NEEDS, runs=2),
+    "weft": _RACES.together,
+}
+ENTRIES: tuple[Entry, ...] = (_RACES.mixed_24("stock", _CONTENDERS, 5.0), *_RACES.no_worse())
