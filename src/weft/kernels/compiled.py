@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from numba import njit
 
+from weft.kernels.kept import KernelCache
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,8 +43,10 @@ def compiled(
     own = Path(function.__code__.co_filename).parent
     name = digest_of_sources(Path(__file__).parent, own)
     function.__qualname__ = f"{function.__qualname__}_{name}"
-    options = {"cache": True, "no_cfunc_wrapper": True, **options}
-    result: Callable[Parameters, Result] = njit(**options)(function)
+    dispatcher: Any = njit(**{"no_cfunc_wrapper": True, **options})(function)
+    if dispatcher is not function:  # as it is where numba is told not to compile
+        dispatcher._cache = KernelCache(function)  # no option of numba takes one
+    result: Callable[Parameters, Result] = dispatcher
     return result
 
 
