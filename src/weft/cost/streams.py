@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from weft.cost.prices import Coefficients
     from weft.plan.nodes import Node
     from weft.statistics import Statistics
-    from weft.window import Window
+    from weft.window import PeriodicWindow, Window
 
 STREAM = "spark-stream"
 STREAM_COLUMNAR = f"{STREAM}-columnar"
@@ -84,6 +84,14 @@ class StreamModel(RateModel):
         closed = self.keys_in(self.range_us(window)) * SECOND_US / self.period_us(window)
         more = max(updates - closed, 0.0) * (c.write_partial_ns + c.shuffle_row_ns)
         return RateModel.from_events(self, window, width) + more
+
+    def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow, width: int) -> float:
+        """Price of a window that combines instances of another: all that are open wait."""
+        instances, _ = window.reads(feeder)
+        read = instances * self.keys_in(feeder.range_us)
+        waiting = window.range_us / window.slide_us * self.keys_in(window.range_us)
+        more = max(waiting - read, 0.0) * self.coefficients.state_row_ns
+        return RateModel.from_feeder(self, window, feeder, width) + more
 
     def _output(self, node: Slice | Roll) -> float:
         c = self.coefficients

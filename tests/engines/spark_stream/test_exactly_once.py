@@ -123,7 +123,7 @@ def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> 
 
 
 def test_kills_at_random_moments_lose_and_repeat_nothing(streams: Any, readings: pa.Table) -> None:
-    run_killing(streams, readings, 10, "native")
+    run_killing(streams, readings, 4, "native")
 
 
 @pytest.mark.soak
