@@ -30,6 +30,7 @@ LAYERS = [
     {"running"},
     {"store"},
     {"features"},
+    {"verification"},
     {"calibration", "starting", "statement"},
     {"testing"},
     {"bench"},

@@ -23,8 +23,9 @@ from weft.errors import (
 )
 from weft.plan import Plan
 from weft.query import JoinInput, JoinQuery, Query, Workload
-from weft.running import Report, aggregate, run, verify
+from weft.running import aggregate, run
 from weft.statistics import Statistics
+from weft.verification import Report, verify
 from weft.window import (
     UserWindow,
     calendar,

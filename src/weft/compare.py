@@ -61,13 +61,24 @@ def first_difference(
         at = int(np.argmax(unequal)) if unequal.any() else rows
         return _missing_row(query, got, wanted, at, engine)
     for alias, call in query.aggs:
-        near = call.aggregate.absolute_error
-        same = _equal(got[alias], wanted[alias], _allowed_error(call), near)
-        if not same.all():
-            at = int(np.argmin(same))
-            values = wanted[alias][at].as_py(), got[alias][at].as_py()
-            return Difference(query.name, engine, alias, *_place(query, wanted, at), *values)
+        place = first_unlike(got[alias], wanted[alias], call)
+        if place is not None:
+            values = wanted[alias][place].as_py(), got[alias][place].as_py()
+            return Difference(query.name, engine, alias, *_place(query, wanted, place), *values)
     return None
+
+
+def first_unlike(
+    got: pa.ChunkedArray[Any], wanted: pa.ChunkedArray[Any], call: AggregateCall
+) -> int | None:
+    """Return the first row in which two columns of an aggregate differ, or None.
+
+    >>> from weft import agg
+    >>> first_unlike(pa.chunked_array([[1, None]]), pa.chunked_array([[1, 2]]), agg.count())
+    1
+    """
+    same = _equal(got, wanted, _allowed_error(call), call.aggregate.absolute_error)
+    return None if same.all() else int(np.argmin(same))
 
 
 def _allowed_error(call: AggregateCall) -> float:

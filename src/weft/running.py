@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from weft.errors import QueryError, UnsupportedError, require
 from weft.plan import ENGINES, Plan
-from weft.query import JoinQuery, Query, Workload
+from weft.query import Query, Workload
 from weft.techniques import refused_technique
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from weft.aggregates import AggregateCall
     from weft.binding import TableColumns
-    from weft.compare import Difference
     from weft.engines.base import Engine
     from weft.engines.measures import Measures
     from weft.query import AnyQuery, AskedAggregates, AskedKeys, AskedWindows
@@ -96,7 +94,7 @@ def run(
     chosen = engine_for(tables, engine, strategy)
     own = tables_for(chosen, tables)
     forced = {"strategy": strategy, "technique": technique}
-    results = _run(asked, own, chosen, planner, statistics=statistics, **forced)
+    results = run_on(asked, own, chosen, planner, statistics=statistics, **forced)
     if family_of(chosen) != "spark" or kind != "spark":
         results = {name: from_arrow(to_arrow(table), kind) for name, table in results.items()}
     return next(iter(results.values())) if len(results) == 1 else results
@@ -122,101 +120,6 @@ def run_measured(
     plan = plan_for(asked, own, chosen, **options)
     results, measures = chosen.run_measured(plan, own)
     return {name: to_arrow(table) for name, table in results.items()}, measures
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What `verify` found: equal results on all engines, or the first difference of each query."""
-
-    engines: tuple[str, ...]
-    rows: int
-    differences: tuple[Difference, ...]
-
-    @property
-    def ok(self) -> bool:
-        """True when every engine gave the same rows."""
-        return not self.differences
-
-
-def verify(
-    workload: Workload | AnyQuery,
-    tables: Mapping[str, Any],
-    engines: Sequence[str] = ("reference", "local", "spark"),
-    *,
-    planner: str = "auto",
-) -> Report:
-    """Run the workload on every engine and compare each result with the first engine's.
-
-    "spark-stream" plays the tables back as streams; it is compared by the windows that have closed
-    when they end, so another engine comes first.
-    """
-    from weft.compare import first_difference
-    from weft.frames import to_arrow
-
-    if len(engines) < 1:
-        raise QueryError("no engine to verify", hint=f"name some of {', '.join(ENGINES)}")
-    arrow = {name: to_arrow(table) for name, table in tables.items()}
-    bound = bind_tables(Workload.of(workload), arrow)
-    wanted, *others = [(name, _answer(bound, arrow, name, planner)) for name in engines]
-    differences = [
-        first_difference(
-            query, results[query.name], _comparable(query, wanted[1][query.name], arrow, name), name
-        )
-        for name, results in others
-        for query in bound
-    ]
-    rows = sum(table.num_rows for table in wanted[1].values())
-    return Report(tuple(engines), rows, tuple(d for d in differences if d is not None))
-
-
-def _answer(
-    workload: Workload, tables: Mapping[str, pa.Table], engine: str, planner: str
-) -> dict[str, pa.Table]:
-    from weft.frames import to_arrow
-
-    if engine == STREAM:
-        return _streamed(workload, tables, planner)
-    chosen = engine_named(engine)
-    results = _run(workload, tables_for(chosen, tables), chosen, planner)
-    return {name: to_arrow(table) for name, table in results.items()}
-
-
-def _streamed(
-    workload: Workload, tables: Mapping[str, pa.Table], planner: str
-) -> dict[str, pa.Table]:
-    """Play the tables back as streams; without a watermark of their own nothing is late in them."""
-    from weft.engines.spark.session import current_session, to_spark
-    from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, stored_in
-    from weft.sessions.replay import collected, replayed
-
-    session = current_session()
-    timed = Workload(
-        query
-        if isinstance(query, Query) and query.watermark_us is not None
-        else query.with_watermark(0)
-        for query in workload
-    )
-    read = [i for q in timed for i in ((q,) if isinstance(q, Query) else q.inputs)]
-    times = {one.source: one.time for one in read if one.time is not None}
-    # What a join reads without a window is a table, and stays one.
-    still = {name: to_spark(table, session) for name, table in tables.items() if name not in times}
-    moving = {name: table for name, table in tables.items() if name in times}
-    with replayed(moving, times, session) as streams, stored_in(ROCKS_STORE, session):
-        results = _run(timed, {**still, **streams}, engine_named(STREAM), planner)
-        return {name: collected(rows) for name, rows in results.items()}
-
-
-def _comparable(
-    query: AnyQuery, rows: pa.Table, tables: Mapping[str, pa.Table], engine: str
-) -> pa.Table:
-    """Leave out what a stream still holds open when its input ends."""
-    if engine != STREAM:
-        return rows
-    from weft.sessions.replay import closed_join_rows, closed_rows
-
-    if isinstance(query, JoinQuery):
-        return closed_join_rows(query, rows, tables)
-    return closed_rows(query, rows, tables[query.source])
 
 
 def tables_for(engine: Engine, tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,13 +213,14 @@ def columns_of_table(table: Any) -> TableColumns:
     )
 
 
-def _run(
+def run_on(
     asked: Workload | Plan | AnyQuery,
     tables: Mapping[str, Any],
     engine: Engine,
     planner: str = "auto",
     **options: Any,
 ) -> dict[str, Any]:
+    """Run on an engine, over tables that are its own; return results by query."""
     from weft.engines.reference.engine import ReferenceEngine
 
     if isinstance(engine, ReferenceEngine) and not isinstance(asked, Plan) and planner == "auto":

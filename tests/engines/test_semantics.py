@@ -14,6 +14,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 import weft
+from asked_features import ROW, described
+from weft.engines.local.anchors.rolling_rows import TIME
+from weft.engines.local.anchors.rolling_state import RollingState
 
 ENGINES = [
     "reference",
@@ -563,6 +566,47 @@ def test_several_sources_of_events_give_what_each_gives_alone(engine: str) -> No
         windows={"w": "10 seconds"},
     )
     assert [(r["clicks_n_w"], r["orders_x_w"]) for r in found] == [(1, 3), (2, 5)]
+
+
+def stream(**options: Any) -> RollingState:
+    """The state of a stream of rows at seconds, which counts those of the last ten."""
+    empty = pa.schema([(ROW, pa.int64()), (TIME, pa.int64())]).empty_table()
+    asked = {"windows": {"w": "10 seconds"}, "aggs": {"n": weft.agg.count()}, **options}
+    return RollingState(described(empty, asked))
+
+
+def came(state: RollingState, times: dict[int, float | None], watermark: float) -> dict[int, int]:
+    """Feed rows by number at seconds; return the complete rows, and what each counts."""
+    stamps = [None if t is None else int(t * SECOND) for t in times.values()]
+    fed = pa.table({ROW: list(times), TIME: pa.array(stamps, pa.int64())})
+    found = state.process(fed, int(watermark * SECOND))
+    return dict(zip(found[ROW].to_pylist(), found["n_w"].to_pylist(), strict=True))
+
+
+def test_a_row_of_a_stream_comes_when_the_watermark_has_passed_its_time_and_is_that_of_a_batch() -> (
+    None
+):
+    state = stream()
+    assert came(state, {0: 20, 1: 12, 2: 15}, 15) == {1: 1}
+    # At the watermark itself another row may come, and be a peer.
+    assert came(state, {3: 15, 4: 21}, 20.5) == {0: 4, 2: 3, 3: 3}
+    batch = weft.rolling(
+        table([20, 12, 15, 15, 21]), windows={"w": "10 seconds"}, aggs={"n": weft.agg.count()}
+    )
+    assert batch["n_w"].to_pylist()[:4] == [4, 1, 3, 3]
+
+
+def test_rows_of_a_stream_behind_the_watermark_up_to_which_others_were_handed_out_are_dropped_and_counted() -> (
+    None
+):
+    state = stream()
+    assert came(state, {0: 10, 1: 30}, 20) == {0: 1}
+    assert came(state, {2: 19.999999, 3: 20}, 40) == {1: 2, 3: 2}
+    assert state.late == 1
+
+
+def test_a_row_of_a_stream_without_a_time_waits_for_nothing() -> None:
+    assert came(stream(), {0: None, 1: 30}, 20) == {0: 0}
 
 
 def test_every_sentence_of_the_document_has_a_test_of_the_same_words() -> None:

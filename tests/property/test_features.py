@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import weft
+from asked_features import CALLS, UNITS, assert_same, windows
 from sampling import examples
-from weft.testing.strategies import DECOMPOSABLE, HOLISTIC, events
+from weft.testing.strategies import events
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-CONCATENATED = weft.agg.custom(
-    "joined_in_time",
-    lift=lambda i: "" if i is None else f"{i},",
-    combine=lambda a, b: a + b,
-    lower=lambda text: text,
-    identity="",
-    commutative=False,
-    idempotent=False,
-)
-CALLS = (*DECOMPOSABLE, *HOLISTIC, weft.agg.min("k"), weft.agg.sum("x * 2"), CONCATENATED("i"))
-UNITS = (1, 1_000, 60_000_000, 86_400_000_000 * 30)  # from microseconds to months
-
-
-def windows(unit_us: int) -> st.SearchStrategy[dict[str, Any]]:
-    one = st.one_of(
-        st.integers(1, 90).map(lambda n: n * unit_us),
-        st.integers(1, 90).map(lambda n: n * unit_us + 1),
-        st.integers(1, 5).map(weft.rows),
-    )
-    return st.lists(one, min_size=1, max_size=4).map(
-        lambda found: {f"w{i}": window for i, window in enumerate(found)}
-    )
 
 
 @st.composite
@@ -50,22 +27,6 @@ def requests(draw: st.DrawFn, unit_us: int) -> dict[str, Any]:
         "closed": draw(st.sampled_from(["both", "left", "right", "neither"])),
         "round": draw(st.sampled_from([None, None, 1, 7 * unit_us, 3])),
     }
-
-
-def assert_same(got: pa.Table, want: pa.Table, aggs: dict[str, Any]) -> None:
-    assert got.schema.names == want.schema.names
-    for name in want.column_names:
-        call = aggs.get(name.partition("_")[0])
-        error = max(1e-9, 2 * call.aggregate.relative_error) if call else 0.0
-        pairs = zip(got[name].to_pylist(), want[name].to_pylist(), strict=True)
-        for place, (a, b) in enumerate(pairs):
-            if isinstance(a, float) and isinstance(b, float) and call:
-                near = 1e-6 if "var" in call.function else call.aggregate.absolute_error
-                close = math.isclose(a, b, rel_tol=error, abs_tol=near)
-                equal = (math.isnan(a) and math.isnan(b)) or close
-            else:
-                equal = repr(a) == repr(b) or a == b  # NaN is NaN, in lists too
-            assert equal, f"{name} of row {place} is {a!r}, not {b!r}"
 
 
 @settings(deadline=None, max_examples=examples(60))

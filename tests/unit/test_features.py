@@ -107,7 +107,7 @@ def test_empty_tables_have_features_too() -> None:
         ({"at": "user"}, "the time column 'user' is of type string", "use a timestamp"),
         ({"where": "amount"}, "amount is of type double, not a condition", "compare it"),
         ({"engine": "duck"}, "unknown engine 'duck'", "use one of"),
-        ({"engine": "spark-stream"}, "features are computed in batch", "use one of spark, local"),
+        ({"engine": "spark-stream"}, "is for streams, and there is none", "spark.readStream"),
     ],
 )
 def test_a_mistake_is_told_with_what_to_do(options: dict[str, Any], said: str, hint: str) -> None:

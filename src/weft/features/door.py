@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import QueryError, UnsupportedError
+from weft.errors import QueryError
 from weft.features.runs import bind_features, plan_bound, run_plan
-from weft.plan import ENGINES
 from weft.plan.anchors import EventFeatures, FeatureQuery
-from weft.running import default_engine, engine_named, tables_for
+from weft.running import STREAM, engine_for, family_of, tables_for
 
 if TYPE_CHECKING:
     from weft.query import AskedAggregates, AskedKeys
@@ -106,6 +105,7 @@ def rolling(
     where: str | None = None,
     closed: Closed = "both",
     round: Duration | None = None,
+    watermark: Duration | None = None,
     engine: str | None = None,
     explain: bool = False,
 ) -> Any:
@@ -116,6 +116,12 @@ def rolling(
     PRECEDING AND CURRENT ROW does; `weft.rows(n)` holds the last n rows with the row itself. Rows
     that `where` does not keep count nowhere and have results all the same.
 
+    Of a streaming DataFrame the result is one too: a row comes when the watermark has passed its
+    time, with the values that a batch over all rows gives; rows that come after that are dropped
+    and counted. `watermark` says how late rows may be, unless the DataFrame does; it is of no
+    account in a batch. State holds the events of the longest range, or with `round` slices for
+    those that are long past.
+
     >>> import pyarrow as pa, weft
     >>> orders = pa.table({"ts": [0, 10, 30], "amount": [1, 2, 4]})
     >>> weft.rolling(orders, time="ts", windows={"20us": 20, "last2": weft.rows(2)},
@@ -123,7 +129,7 @@ def rolling(
     {'spend_20us': [1, 3, 6], 'spend_last2': [1, 3, 6]}
     """
     asked = Events(data, time, by, windows, aggs, where, closed, round)
-    inputs = (_asked(_EVENTS, asked, ""),)
+    inputs = (_asked(_EVENTS, asked, "", watermark),)
     query = FeatureQuery(_EVENTS, time, rolling=True, inputs=inputs)
     return _run(query, {_EVENTS: data}, engine, explain=explain)
 
@@ -149,7 +155,9 @@ def _other_name(taken: Mapping[str, object]) -> str:
     return name
 
 
-def _asked(name: str, events: Events, prefix: str) -> EventFeatures:
+def _asked(
+    name: str, events: Events, prefix: str, watermark: Duration | None = None
+) -> EventFeatures:
     for argument in ("windows", "aggs"):
         if not isinstance(getattr(events, argument), Mapping):
             raise QueryError(
@@ -167,22 +175,21 @@ def _asked(name: str, events: Events, prefix: str) -> EventFeatures:
         closed=events.closed or "left",
         round=events.round,
         prefix=prefix,
+        watermark=watermark,
     )
 
 
 def _run(
     query: FeatureQuery, tables: Mapping[str, Any], engine: str | None, *, explain: bool
 ) -> Any:
-    from weft.frames import kind_of
-
-    kinds = {name: kind_of(table) for name, table in tables.items()}
-    chosen = engine_named(engine or default_engine(kinds.values()))
-    if chosen.name not in ENGINES:
-        raise UnsupportedError(
-            f"features are computed in batch, and not by the engine {chosen.name!r}",
-            hint=f"use one of {', '.join(ENGINES)}",
+    chosen = engine_for(tables, engine)
+    streams = [name for name, table in tables.items() if getattr(table, "isStreaming", False)]
+    if chosen.name == STREAM and not streams:
+        raise QueryError(
+            f"the engine {STREAM!r} is for streams, and there is none",
+            hint="read the rows with spark.readStream, or use the engine 'spark'",
         )
-    family, own = chosen.name, tables_for(chosen, tables)
+    family, own = family_of(chosen), tables_for(chosen, tables)
     bound = bind_features(query, own)
     plan = plan_bound(bound, own, family)
     if explain:

@@ -91,6 +91,13 @@ class FeatureSession:
             raise QueryError("a watermark is not negative", hint="give a delay of zero or more")
         self._open(asked, watermark_us)
 
+    @staticmethod
+    def serving(asked: EventFeatures, watermark_us: int | None = None) -> FeatureSession:
+        """Return a session for what is asked of a source, as plans and snapshots have it."""
+        session = object.__new__(FeatureSession)
+        session._open(asked, watermark_us)
+        return session
+
     def _open(self, asked: EventFeatures, watermark_us: int | None) -> None:
         self._asked, self._watermark_us = asked, watermark_us
         self._scan = Scan(_EVENTS, asked.time, asked.where, asked.inputs)
@@ -180,8 +187,7 @@ class FeatureSession:
                 f"these bytes are no snapshot of a feature session: {reason}",
                 hint="pass what session.snapshot() returned, whole",
             ) from None
-        session = object.__new__(FeatureSession)
-        session._open(asked, told["watermark_us"])
+        session = FeatureSession.serving(asked, told["watermark_us"])
         if told["typed"]:
             session.push(rows.replace_schema_metadata(None))
         session._latest_us, session._held.horizon_us = told["latest_us"], told["horizon_us"]

@@ -74,7 +74,9 @@ def plan_features(
 def _trails(
     asked: EventFeatures, points: Points, facts: SourceFacts, anchors: float
 ) -> tuple[list[Trail], list[tuple[float, ...]]]:
-    scan = Scan(asked.source, asked.time, asked.where, asked.inputs)
+    scan = Scan(
+        asked.source, asked.time, asked.where, asked.inputs, watermark_us=asked.watermark_us
+    )
     events = ASSUMED_ROWS if facts.rows is None else facts.rows
     trails: list[Trail] = []
     costs: list[tuple[float, ...]] = []

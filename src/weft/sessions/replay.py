@@ -109,7 +109,7 @@ def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
     events end a window, a session of the local engine tells which have ended.
     """
     assert query.time is not None
-    watermark_us = _last_watermark_us(events, query.time, query.watermark_us)
+    watermark_us = last_watermark_us(events, query.time, query.watermark_us)
     if watermark_us is None:
         return rows.slice(0, 0)
     label, _, end = query.window_columns
@@ -125,7 +125,7 @@ def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
 def closed_join_rows(query: JoinQuery, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
     """Keep the rows of instants that have passed on all streams of a join when they end."""
     last = [
-        _last_watermark_us(tables[i.source], i.time, i.watermark_us)
+        last_watermark_us(tables[i.source], i.time, i.watermark_us)
         for i in query.inputs
         if i.time is not None
     ]
@@ -135,7 +135,7 @@ def closed_join_rows(query: JoinQuery, rows: pa.Table, tables: Mapping[str, pa.T
     return _ended_by(min(passed), rows, query.window_columns[2])
 
 
-def _last_watermark_us(events: pa.Table, time: str, delay_us: int | None) -> int | None:
+def last_watermark_us(events: pa.Table, time: str, delay_us: int | None) -> int | None:
     """Return the watermark when these events have come, in whole milliseconds; None without any."""
     times, valid = read_times(plain(events.column(time)), time)
     known = times if valid is None else times[valid]

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from weft.errors import InternalError, UnsupportedError, WeftError
 from weft.query import Query, Workload
-from weft.running import STREAM, verify
+from weft.running import STREAM
 from weft.testing.magnitudes import SOURCE, Case, random_case
+from weft.verification import verify
 from weft.window import CountingWindow, PunctuatedWindow
 
 if TYPE_CHECKING:

@@ -235,10 +235,11 @@ def test_inputs_that_an_aggregate_does_not_take_are_refused(spark: SparkSession)
         weft.rolling(data, time="ts", windows={"1m": "1 minute"}, aggs={"s": weft.agg.sum("w")})
 
 
-def test_a_stream_is_refused(spark: SparkSession) -> None:
+def test_features_of_points_take_no_stream(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(weft.UnsupportedError, match="are a stream"):
-        weft.rolling(stream, windows={"1m": "1 minute"}, aggs={"n": weft.agg.count()})
+    asked = {"windows": {"1m": "1 minute"}, "aggs": {"n": weft.agg.count()}}
+    with pytest.raises(weft.UnsupportedError, match="the points are a stream"):
+        weft.as_of(stream.limit(0), stream, at="timestamp", **asked)
 
 
 def test_keys_of_other_types_are_refused(spark: SparkSession) -> None:

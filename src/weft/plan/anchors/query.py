@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from weft.errors import QueryError
 from weft.expression import canonical, columns_of
 from weft.query import Keys, as_keys, checked_aggs
+from weft.time import duration_us
 from weft.window.trailing import AnchoredWindow, anchored
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class EventFeatures:
     keys: Keys
     where: str | None
     outputs: tuple[tuple[str, AnchoredWindow, AggregateCall], ...]  # each with its column's name
+    watermark_us: int | None = None  # how long events may be late, in a stream
 
     @staticmethod
     def of(
@@ -44,6 +46,7 @@ class EventFeatures:
         closed: Closed,
         round: Duration | None,
         prefix: str = "",
+        watermark: Duration | None = None,
     ) -> EventFeatures:
         """Read what the user wrote: every aggregate over every window, window by window.
 
@@ -57,6 +60,9 @@ class EventFeatures:
             raise QueryError(
                 f"no window is asked of {source!r}", hint="add one: windows={'1h': '1 hour'}"
             )
+        watermark_us = None if watermark is None else duration_us(watermark)
+        if watermark_us is not None and watermark_us < 0:
+            raise QueryError("a watermark is not negative", hint="give a delay of zero or more")
         calls = [
             (alias, replace(call, args=tuple(map(canonical, call.args))))
             for alias, call in checked_aggs(source, aggs)
@@ -71,6 +77,7 @@ class EventFeatures:
                 for label, window in windows.items()
                 for alias, call in calls
             ),
+            watermark_us,
         )
 
     @property

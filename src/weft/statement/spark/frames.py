@@ -64,6 +64,7 @@ class Around:
     run: Callable[[exp.Expr], DataFrame]
     columns_of: Callable[[exp.Select], frozenset[str]]
     zone: str
+    streaming: bool = False  # Spark computes no frame over a stream, so what is asked must be ours
 
 
 def rolled(select: exp.Select, around: Around) -> tuple[RolledSelect | None, dict[int, str]]:
@@ -79,6 +80,8 @@ def rolled(select: exp.Select, around: Around) -> tuple[RolledSelect | None, dic
         except Unable as unable:
             reasons |= unable.reasons
         except (Obstacle, WeftError) as obstacle:
+            if around.streaming and isinstance(obstacle, WeftError):
+                raise
             return None, _all_left(select, reasons, str(obstacle).splitlines()[0])
         except PySparkException as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
@@ -115,6 +118,8 @@ def _rolled(rows: OverRows, places: Sequence[int], around: Around) -> RolledSele
     carried += sorted({starred.get(name, name) for name in rows.carried} - set(carried))
     _check_carried(frame.select(*carried))
     windows, groups = _groups(rows, places, frame.schema, starred, around.zone)
+    if frame.isStreaming:
+        frame = _streamed(frame, groups, starred)
     plans: list[FeaturePlan] = []
     results: list[str] = []
     for number, group in enumerate(groups):
@@ -189,6 +194,21 @@ def _order_of(taken: Taken, type: T.DataType) -> Order:
     return "number"
 
 
+def _streamed(
+    frame: DataFrame, groups: Sequence[Sequence[Taken]], starred: Mapping[str, str]
+) -> DataFrame:
+    """Refuse what no stream can give in its order; rows without a time end it."""
+    if len(groups) > 1:
+        raise Obstacle("in a stream all frames have one order")
+    first = groups[0][0]
+    order = starred.get(first.order, first.order)
+    if first.over.descends or not isinstance(frame.schema[order].dataType, T.TimestampType):
+        raise Obstacle("in a stream frames are in the order of a timestamp that ascends")
+    # They are peers of one another, also of those to come: no row of them would ever be complete.
+    wrong = "a row of the stream has no time to be ordered by; leave it out by WHERE"
+    return frame.where(f"if({order} IS NULL, raise_error('{wrong}'), true)")
+
+
 def _with_group(
     frame: DataFrame,
     group: Sequence[Taken],
@@ -202,7 +222,9 @@ def _with_group(
     micros = micros_of(order, frame.schema[order].dataType, order)
     edge = _FIRST if first.over.nulls_first else _LAST
     value = f"-({micros})" if first.over.descends else micros
-    timed = frame.withColumn(_TIME, F.expr(f"coalesce({value}, {edge}L)"))
+    at, timed = _TIME, frame.withColumn(_TIME, F.expr(f"coalesce({value}, {edge}L)"))
+    if frame.isStreaming:
+        at, timed = order, frame  # as the watermark speaks of it
     keys = tuple(dict.fromkeys(starred.get(name, name) for name in first.keys))
     calls = {
         taken.column: AggregateCall(
@@ -216,14 +238,14 @@ def _with_group(
     peers = {
         column: f"{column}_peers"
         for column in calls
-        if frame.schema[order].nullable and _lags(windows[column])
+        if at == _TIME and frame.schema[order].nullable and _lags(windows[column])
     }
     outputs = [(column, windows[column], call) for column, call in calls.items()]
     outputs += [(name, _PEERS, calls[column]) for column, name in peers.items()]
     by = tuple((name, name) for name in keys)
-    asked = EventFeatures(_ROWS, _TIME, by, None, tuple(outputs))
+    asked = EventFeatures(_ROWS, at, by, None, tuple(outputs))
     tables = {_ROWS: timed}
-    query = bind_features(FeatureQuery(_ROWS, _TIME, rolling=True, inputs=(asked,)), tables)
+    query = bind_features(FeatureQuery(_ROWS, at, rolling=True, inputs=(asked,)), tables)
     plan = plan_bound(query, tables, "spark")
     found = run_plan(plan, tables, tables, "spark", [*handed, _TIME] if peers else handed)
     for column, name in peers.items():

@@ -68,7 +68,7 @@ class SortedScope:
         places = np.empty(order.size, np.int64)
         places[order] = np.arange(order.size)
         at: Array = pa.array(places)
-        return over_parts(lambda values: values.take(at), columns, order.size)
+        return over_parts(lambda values: _in_places(values, at), columns, order.size)
 
 
 def _as_of(
@@ -151,7 +151,13 @@ def _times(frame: Frame, name: str) -> tuple[Int64s, Bools]:
 
 
 def _taken(values: npt.NDArray[Scalar], order: Int64s | None) -> npt.NDArray[Scalar]:
-    return values if order is None else values[order]
+    return values if order is None else values.take(order)
+
+
+def _in_places(values: Array, at: Array) -> Array:
+    """Take values by places, which are a permutation and need no check."""
+    found: Array = pc.take(values, at, boundscheck=False)
+    return found
 
 
 def _arguments(timed: Timed, order: Int64s | None) -> Callable[[str], Array]:
@@ -163,7 +169,7 @@ def _arguments(timed: Timed, order: Int64s | None) -> Callable[[str], Array]:
 
     def argument(text: str) -> Array:
         if text not in found:
-            found[text] = timed.argument(text).take(at)
+            found[text] = _in_places(timed.argument(text), at)
         return found[text]
 
     return argument

@@ -102,6 +102,17 @@ def trail_columns(
     """
     partials = dict.fromkeys(p for trail in trails for p in trail.partials)
     rows = {p: _row_partials(p, anchored.times_us, argument) for p in partials}
+    return partial_columns(anchored, trails, outputs, rows, types)
+
+
+def partial_columns(
+    anchored: Anchored,
+    trails: Sequence[Trail],
+    outputs: Sequence[tuple[str, int, AggregateCall]],
+    rows: Mapping[Partial, Held],
+    types: Mapping[str, pa.DataType],
+) -> list[Array]:
+    """Return the output columns of trails over rows that are partials already, in their order."""
     ranges = anchored.ranges([trail.window for trail in trails])
     work = [
         (at, partial, technique)

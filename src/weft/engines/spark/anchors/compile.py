@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,12 +10,12 @@ from pyspark.sql.types import StructField, StructType
 
 from weft.engines.features import common_type
 from weft.engines.spark.anchors.executor import Described, Feeder
-from weft.engines.spark.anchors.shipment import as_of_shipment, rolling_shipment
-from weft.engines.spark.columnar.hosted_operator import customs_of, result_type
+from weft.engines.spark.anchors.outputs import named, outputs_of
+from weft.engines.spark.anchors.shipment import as_of_shipment, clustered, rolling_shipment
+from weft.engines.spark.columnar.hosted_operator import customs_of
 from weft.engines.spark.columnar.pickles import dumped
 from weft.engines.spark.executors import prepare_executors
-from weft.engines.spark.native.events import check_argument
-from weft.engines.spark.session import arrow_schema, spark_schema, types_of
+from weft.engines.spark.session import spark_schema, types_of
 from weft.errors import UnsupportedError
 from weft.expression import column
 
@@ -40,8 +39,9 @@ def run_features(
     for name, frame in sources.items():
         if frame.isStreaming:
             raise UnsupportedError(
-                f"the {name} are a stream, and features are computed in batch",
-                hint="pass a table, such as what the stream has written so far",
+                f"the {name} are a stream, and features of points are computed in batch",
+                hint="pass a table, such as what the stream has written so far; weft.rolling takes "
+                "streams",
             )
     points = sources[plan.points.source]
     prepare_executors(points.sparkSession)
@@ -71,35 +71,24 @@ def _key_types(keys: Keys, points: DataFrame, events: DataFrame) -> tuple[pa.Dat
 
 def _with_features(plan: FeaturePlan, points: DataFrame, shipment: Shipment) -> DataFrame:
     """Send rows through the kernels; return the points with the columns of this shipment."""
-    schema = arrow_schema(shipment.frame.schema)
-    sent = {field.name: field for field in shipment.frame.schema}
-    outputs: list[tuple[str, int, int, Any]] = []
-    for source, trails in enumerate(shipment.trails):
-        for name, at, call in plan.outputs_of(trails):
-            outputs.append((name, source, trails.index(at), shipment.call(call, source)))
-    for _, source, _, call in outputs:
-        named = {own: text for text, own in shipment.arguments[source].items()}
-        asked = replace(call, args=tuple(named[own] for own in call.args))
-        check_argument(asked, {text: sent[own].dataType for own, text in named.items()})
-    types = tuple(result_type(call, schema) for _, _, _, call in outputs)
+    asked = outputs_of(plan, shipment)
     described = Described(
         keys=shipment.keys,
         rolling=plan.points.rolling,
         payload=tuple(dict.fromkeys(shipment.payload)),
         trails=tuple(shipment.own(plan, s) for s in range(len(shipment.trails))),
-        outputs=tuple((source, at, call) for _, source, at, call in outputs),
-        types=types,
+        outputs=tuple((one.source, one.trail, one.call) for one in asked),
+        types=tuple(one.type for one in asked),
     )
-    customs = tuple(customs_of(call for _, _, _, call in outputs))
-    found = spark_schema(pa.schema([pa.field(f"f{i}", t) for i, t in enumerate(types)]))
+    customs = tuple(customs_of(one.call for one in asked))
+    sent = {field.name: field for field in shipment.frame.schema}
+    found = pa.schema([pa.field(f"f{i}", one.type) for i, one in enumerate(asked)])
     result = StructType(
-        [*(StructField(n, sent[n].dataType) for n in described.payload), *found.fields]
+        [
+            *(StructField(name, sent[name].dataType) for name in described.payload),
+            *spark_schema(found).fields,
+        ]
     )
-    rows = shipment.frame.mapInArrow(Feeder(dumped((described, customs))), result)
-    return rows.select(
-        *(
-            F.col(own).alias(field.name, metadata=field.metadata)
-            for own, field in zip(shipment.payload, shipment.handed(points), strict=True)
-        ),
-        *(F.col(f"f{i}").alias(name) for i, (name, _, _, _) in enumerate(outputs)),
-    )
+    rows = clustered(plan, shipment).frame
+    rows = rows.mapInArrow(Feeder(dumped((described, customs))), result)
+    return named(rows, points, shipment, asked)

@@ -16,11 +16,12 @@ from pyspark import cloudpickle
 
 from weft.aggregates.base import add_custom
 from weft.engines.local.anchors.order import LEAST
+from weft.engines.local.anchors.rolling_rows import EVENT, TIME
 from weft.engines.local.anchors.trails import Anchored, trail_columns
 from weft.engines.local.values.frame import plain
 from weft.engines.local.values.keys import KeyCodes
 from weft.engines.local.windows.events import read_times
-from weft.engines.spark.anchors.shipment import EVENT, POINT, SIDE, TIME
+from weft.engines.spark.anchors.shipment import POINT, SIDE
 from weft.engines.spark.columnar.arrow_batches import CHUNK_BYTES, CHUNK_ROWS, in_batches
 from weft.window.trailing import Trailing
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DoubleType, FloatType, VariantType
 
 from weft.aggregates import AggregateCall, Partial
+from weft.engines.local.anchors.rolling_rows import EVENT, TIME
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.sql.timestamps import micros_of
 from weft.expression import column
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from weft.plan import Scan
     from weft.plan.anchors import FeaturePlan, Trail
 
-TIME, SIDE, EVENT = "time", "side", "event"
+SIDE = "side"
 POINT = 0  # the side of points; the events of source n are on side n + 1
 
 
@@ -99,7 +100,10 @@ class _Columns:
 
 
 def rolling_shipment(plan: FeaturePlan, data: DataFrame, handed: Sequence[str]) -> Shipment:
-    """Send the rows of a table, which are points and events at once; hand some columns on."""
+    """Send the rows of a table, which are points and events at once; hand some columns on.
+
+    Rows come as they are; `clustered` brings those of a key together.
+    """
     ((scan, keys, own),) = plan.scopes
     assert scan.time is not None
     columns = _Columns()
@@ -117,8 +121,7 @@ def rolling_shipment(plan: FeaturePlan, data: DataFrame, handed: Sequence[str]) 
     if kept is not None:
         columns.names[kept] = EVENT
     frame = columns.select(data)
-    ordered = _clustered(plan, frame, key_names)
-    return Shipment(ordered, key_names, tuple(payload), (own,), (arguments,), tuple(handed))
+    return Shipment(frame, key_names, tuple(payload), (own,), (arguments,), tuple(handed))
 
 
 def as_of_shipment(
@@ -173,8 +176,7 @@ def as_of_shipment(
                 ),
             )
         )
-    ordered = _clustered(plan, frame, keys)
-    return Shipment(ordered, keys, payload, tuple(own for _, _, own in scopes), arguments)
+    return Shipment(frame, keys, payload, tuple(own for _, _, own in scopes), arguments)
 
 
 def _events(
@@ -202,20 +204,25 @@ def _events(
     )
 
 
-def _clustered(plan: FeaturePlan, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Bring the rows of each key together, in the order of time.
+def clustered(plan: FeaturePlan, shipment: Shipment) -> Shipment:
+    """Bring the rows of each key together, in the order of time."""
+    keys, frame = shipment.keys, shipment.frame
+    together = frame.repartition(*keys) if keys else frame.repartition(1)
+    order = dict.fromkeys((*keys, TIME, *tie_columns(plan, frame)))
+    return replace(shipment, frame=together.sortWithinPartitions(*order))
 
-    A DataFrame has no order of its own: where that of one instant matters, the values decide.
+
+def tie_columns(plan: FeaturePlan, frame: DataFrame) -> tuple[str, ...]:
+    """Name the columns that decide about the order of one instant, where that matters.
+
+    A DataFrame has no order of its own, so values decide: those of all columns that have one.
     """
     by_order = any(
         isinstance(trail.window, TrailingRows)
         or not all(p.laws().commutative for p in trail.partials)
         for trail in plan.trails
     )
-    orderable = [f.name for f in frame.schema if _has_order(f.dataType)]
-    others = orderable if by_order else []
-    together = frame.repartition(*keys) if keys else frame.repartition(1)
-    return together.sortWithinPartitions(*dict.fromkeys((*keys, TIME, *others)))
+    return tuple(f.name for f in frame.schema if by_order and _has_order(f.dataType))
 
 
 def _has_order(type: DataType) -> bool:

@@ -98,10 +98,7 @@ class HostedScope:
 
     def check_kept(self, trust: Trust) -> None:
         """Refuse custom aggregates whose partials no state can hold, before there is one."""
-        for call in self.calls:
-            if not is_built_in(call.function):
-                lifted = _lifted(call, self.source)
-                check_plain((monoid(call.function).identity, lifted), trust)
+        check_partials_kept(self.calls, self.source, trust)
 
     def dump(self) -> bytes:
         """Write the description; user-defined windows and aggregates go along by value.
@@ -277,6 +274,13 @@ def result_type(call: AggregateCall, source: pa.Schema) -> pa.DataType:
     except Exception as reason:  # noqa: BLE001  # the user's own functions may raise anything
         raise _untried(call, lifted, reason) from None
     return found
+
+
+def check_partials_kept(calls: Iterable[AggregateCall], source: pa.Schema, trust: Trust) -> None:
+    """Refuse custom aggregates whose partials no state can hold."""
+    for call in calls:
+        if not is_built_in(call.function):
+            check_plain((monoid(call.function).identity, _lifted(call, source)), trust)
 
 
 def _lifted(call: AggregateCall, source: pa.Schema) -> Any:

@@ -67,7 +67,7 @@ class ColumnarStreamStrategy:
 
     def compile(self, stream: Stream, source: DataFrame) -> CompiledStream:
         """Return closed windows as blobs, and how each query's rows are read from them."""
-        _check_store(source.sparkSession)
+        check_store(source.sparkSession)
         parcels = tuple(Parcel.of(scope) for scope in stream.scopes)
         post = posted(stream, source, parcels, buckets_of(source.sparkSession))
         hosted = hosted_of(stream, post)
@@ -161,7 +161,8 @@ def stored_for(strategy: str, session: SparkSession) -> AbstractContextManager[N
     return stored_in(ROCKS_STORE, session) if columnar else nullcontext()
 
 
-def _check_store(session: SparkSession) -> None:
+def check_store(session: SparkSession) -> None:
+    """Refuse a session whose streams keep their state where columns have no place."""
     if session.conf.get(STORE_SETTING, "") != ROCKS_STORE:
         raise UnsupportedError(
             "the columnar strategy keeps its state in RocksDB, and this session does not",
