@@ -198,7 +198,7 @@ class FeatureSession:
         if self._watermark_us is not None:
             oldest = self._latest_us - self._watermark_us
             firsts = [window.interval(oldest)[0] for window in self._ranges]
-            self._held.horizon_us = max(min([*firsts, oldest]), self._held.horizon_us)
+            self._held.forget(min([*firsts, oldest]))
 
     def as_of(self, points: Any, at: str | None = None) -> Any:
         """Return the points with their features, in the type and the order in which they came."""

@@ -41,6 +41,7 @@ class HeldEvents:
     horizon_us: int = LEAST  # older events are forgotten, but for the last rows before it
     codes: KeyCodes = field(init=False)
     runs: list[_Run] = field(default_factory=list)
+    _added: int = 0  # events since old ones were last looked for
 
     def __post_init__(self) -> None:
         self.codes = KeyCodes(self.keys)
@@ -62,7 +63,18 @@ class HeldEvents:
         self.runs.append(made if order is None else made.take(order))
         while len(self.runs) > 1 and self.runs[-2].keys.size < _MERGED * self.runs[-1].keys.size:
             newer, older = self.runs.pop(), self.runs.pop()
-            self.runs.append(self._trimmed(_merged(older, newer)))
+            self.runs.append(_merged(older, newer))
+        self._added += made.keys.size
+
+    def forget(self, horizon_us: int) -> None:
+        """Move the horizon; once half of all events are new, let go of those behind it.
+
+        So at most as many old events are held as others, and each is looked at a few times.
+        """
+        self.horizon_us = max(horizon_us, self.horizon_us)
+        if 2 * self._added >= len(self):
+            self.runs = [run for run in map(self._trimmed, self.runs) if run.keys.size]
+            self._added = 0
 
     def of_keys(self, keys: Sequence[Array], first_us: Int64s) -> list[pa.Table]:
         """Return the events of some keys, each from an instant on, and the last rows before it."""
