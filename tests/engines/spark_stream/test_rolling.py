@@ -109,19 +109,20 @@ def told(ran: Ran, figure: str) -> list[int]:
 def test_rows_of_a_stream_that_is_restarted_equal_a_batch(
     streams: Streams, spark: SparkSession, round: str | None
 ) -> None:
-    rows = disordered(payments(900))
-    streams.cut(rows.slice(0, 600), 3)
+    # So many that what is alive is written anew, and events of whole slices are folded.
+    rows = disordered(payments(4_500))
+    streams.cut(rows.slice(0, 3_000), 3)
     asked = {**ASKED, "round": round}
     first = streams.ran(weft.rolling(streams.read(), watermark=f"{DELAY_S} seconds", **asked))
-    for at in (600, 750):
-        streams.append(rows.slice(at, 150))
+    for at in (3_000, 3_750):
+        streams.append(rows.slice(at, 750))
     second = streams.ran(weft.rolling(streams.read(), watermark=f"{DELAY_S} seconds", **asked))
     want = weft.rolling(to_spark(rows, spark), **asked).toArrow()
     assert_same(pa.concat_tables([first.rows, second.rows]), complete(want, rows))
-    assert first.rows.num_rows > 400
-    assert second.rows.num_rows > 200
+    assert first.rows.num_rows > 2_000
+    assert second.rows.num_rows > 1_000
     assert sum(told(first, "late") + told(second, "late")) == 0
-    assert max(told(second, "held_rows")) < 900
+    assert max(told(second, "held_rows")) < 3_000
 
 
 @pytest.mark.usefixtures("rocks")

@@ -20,10 +20,11 @@ from weft.engines.local.windows.events import read_times
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weft.aggregates import AggregateCall
+    from weft.aggregates import AggregateCall, Partial
     from weft.engines.local.anchors.order import Codes
     from weft.engines.local.anchors.rolling_rows import RollingRows
     from weft.engines.local.anchors.tail_slices import TailSlices
+    from weft.engines.local.partials.columns import Held
     from weft.engines.local.values.arrow import Array
     from weft.kernels.partials import Bools, Int64s
     from weft.plan.anchors import Trail
@@ -69,33 +70,38 @@ class RollingScope:
         )
         return RollingScope(tail, table, times, events, anchors, anchored)
 
-    def rows(self, ready: pa.Table) -> pa.Table:
-        """Return the complete rows in the order of the features."""
-        return ready.take(self.anchors - (self.times_us.size - ready.num_rows))
-
     def columns(
         self,
         trails: Sequence[Trail],
         outputs: Sequence[tuple[str, int, AggregateCall]],
         types: Mapping[str, pa.DataType],
     ) -> list[Array]:
-        """Return the features of complete rows; outputs name their trail by its place."""
+        """Return the features of complete rows, in the order in which these were given.
+
+        Outputs name their trail by its place.
+        """
         if self.tail is None:
             at: Array = pa.array(self.events)
-            return trail_columns(
+            found = trail_columns(
                 self.anchored,
                 trails,
                 outputs,
                 lambda name: plain(self.table.column(name)).take(at),
                 types,
             )
-        slices = self.tail
-        partials = tuple(slices.held)
+        else:
+            found = partial_columns(self.anchored, trails, outputs, self._partials(), types)
+        back: Array = pa.array(np.argsort(self.anchors, kind="stable"))
+        return [column.take(back) for column in found]
+
+    def _partials(self) -> dict[Partial, Held]:
+        """Return slices and events as partials, in the order of key and time."""
+        assert self.tail is not None
+        slices, partials = self.tail, tuple(self.tail.held)
         lifted = event_partials(
             partials, self.times_us[len(slices) :], lambda name: plain(self.table.column(name))
         )
-        held = {p: concat([slices.held[p], lifted[p]]).take(self.events) for p in partials}
-        return partial_columns(self.anchored, trails, outputs, held, types)
+        return {p: concat([slices.held[p], lifted[p]]).take(self.events) for p in partials}
 
 
 def _sorted(codes: Codes, times_us: Int64s, is_anchor: Bools) -> Int64s:

@@ -126,19 +126,16 @@ class RollingState:
         # Slices serve ranges of time; the last rows are events, however old they are.
         groups = [[*ranges, *others]] if self.tail is None else [g for g in (ranges, others) if g]
         types = dict(zip((name for name, _, _ in of.outputs), of.types, strict=True))
-        columns: dict[str, Array] = {}
-        rows = ready
+        columns: dict[str, Array] = {name: plain(ready.column(name)) for name in of.payload}
         for trails in groups:
             tail, history = None, self.history
             if self.tail is not None and trails[0] in ranges:
                 tail = self.tail
                 history = _some(history, times_of(history)[0] >= self.whole_us)
             scope = RollingScope.of(of, history, ready, tail)
-            rows = scope.rows(ready)
             outputs = [(n, trails.index(at), call) for n, at, call in of.outputs if at in trails]
             found = scope.columns([of.trails[at] for at in trails], outputs, types)
             columns |= zip((name for name, _, _ in outputs), found, strict=True)
-        columns |= {name: plain(rows.column(name)) for name in of.payload}
         return pa.Table.from_arrays([columns[n] for n in of.output.names], schema=of.output)
 
     def _remember(self, ready: pa.Table) -> None:
