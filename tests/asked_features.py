@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 import weft
-from weft.engines.features import feature_schema
 from weft.engines.local.anchors.rolling_rows import TIME, RollingRows
 from weft.testing.strategies import DECOMPOSABLE, HOLISTIC
 
@@ -57,15 +57,7 @@ def assert_same(got: pa.Table, want: pa.Table, aggs: dict[str, Any]) -> None:
 def described(rows: pa.Table, asked: dict[str, Any]) -> RollingRows:
     """Describe a stream whose keys and arguments are columns; a filter is the column `event`."""
     plan = weft.rolling(rows, time=TIME, explain=True, **asked)
-    types = feature_schema(plan, {"events": rows.schema}).types
+    made = RollingRows.of_columns(plan, rows.schema, (ROW,))
     # The type of a custom aggregate is what its functions give: here text.
-    types = [pa.string() if pa.types.is_null(type) else type for type in types]
-    return RollingRows(
-        rows.schema,
-        tuple(name for name, _ in plan.trails[0].keys),
-        tuple(rows.column_names),
-        plan.trails,
-        plan.features.outputs,
-        tuple(types),
-        (ROW,),
-    )
+    types = [pa.string() if pa.types.is_null(type) else type for type in made.types]
+    return replace(made, types=tuple(types))

@@ -19,7 +19,14 @@ _FAMILIES = (
     *("planners.weave", "planners.factor", "planners.subsume"),
     *("local.speed", "local.memory", "local.subsume", "local.cutty"),
     *("techniques.curves", "techniques.experiments"),
-    *("anchors.techniques", "anchors.local", "joins.entries", "mixed.local", "store.nights"),
+    *(
+        "anchors.techniques",
+        "anchors.local",
+        "anchors.stream",
+        "joins.entries",
+        "mixed.local",
+        "store.nights",
+    ),
     *("spark.batch", "spark.plans", "mixed.spark", "spark.stream", "mixed.stream"),
     *("anchors.spark", "regret.entries"),
 )

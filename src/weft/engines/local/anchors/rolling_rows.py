@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from weft.engines.features import feature_schema
 from weft.engines.local.anchors.order import LEAST
 from weft.window.trailing import Trailing
 
 if TYPE_CHECKING:
     from weft.aggregates import AggregateCall, Partial
-    from weft.plan.anchors import Trail
+    from weft.plan.anchors import FeaturePlan, Trail
 
 TIME, EVENT = "time", "event"
 
@@ -32,6 +33,19 @@ class RollingRows:
     outputs: tuple[tuple[str, int, AggregateCall], ...]  # name, place of the trail, call
     types: tuple[pa.DataType, ...]
     ties: tuple[str, ...]  # columns that order rows of one instant; none where no window cuts there
+
+    @staticmethod
+    def of_columns(plan: FeaturePlan, schema: pa.Schema, ties: tuple[str, ...] = ()) -> RollingRows:
+        """Describe rows whose keys and arguments are columns, all of which are handed out."""
+        return RollingRows(
+            schema,
+            tuple(name for name, _ in plan.trails[0].keys),
+            tuple(schema.names),
+            plan.trails,
+            plan.features.outputs,
+            tuple(feature_schema(plan, {plan.points.source: schema}).types),
+            ties,
+        )
 
     @cached_property
     def output(self) -> pa.Schema:
