@@ -1,6 +1,6 @@
 # Bare `make` prints what there is. Every target sets up what it needs first; see scripts/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak connect clean
+.PHONY: help setup demo test lint docs bench soak connect clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,6 +23,7 @@ WITH_SPARK = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && \
 
 PYTEST = $(BIN)/python -m pytest
 WITH_COVERAGE = $(if $(COVERAGE),--cov=weft --cov-report=term-missing:skip-covered)
+SITE := docs-output
 KERNEL_TESTS := tests/unit/kernels
 
 help:  ## print this list
@@ -35,6 +36,7 @@ demo: setup  ## run many window queries on Spark as one shared plan, and show th
 	@$(WITH_SPARK) $(BIN)/weft demo $(ARGS)
 
 test: lint  ## lint, then all tests, then the kernel tests again as plain Python
+	@scripts/browser.sh --install || true
 	@$(WITH_SPARK) $(if $(COVERAGE),$(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" scripts/test.sh) $(ARGS)
 	@if [ -d $(KERNEL_TESTS) ]; then \
 	  echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"; \
@@ -47,6 +49,10 @@ lint: setup  ## check style, format and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+docs: setup  ## build the documentation site; a link or an anchor that leads nowhere fails
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(SITE) $(ARGS)
+	@echo "open $(SITE)/index.html"
+
 bench: setup  ## run the benchmarks; each checks its answer
 	@$(WITH_SPARK) $(BIN)/weft bench $(ARGS)
 
@@ -58,5 +64,5 @@ connect: setup  ## run the Spark tests over Spark Connect
 
 clean:  ## remove .venv, caches and everything that weft wrote here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov dist build \
-	  spark-warehouse metastore_db derby.log artifacts demo-output bench-output
+	  spark-warehouse metastore_db derby.log artifacts demo-output bench-output $(SITE)
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import subprocess
@@ -77,17 +78,26 @@ def test_the_python_of_the_readme_runs() -> None:
     assert weft.__version__
 
 
-def links(page: Path) -> list[str]:
-    found = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text())
-    return [link for link in found if "://" not in link]
+def links(page: Path) -> list[tuple[str, str]]:
+    """Links of a page to others: the path, and the anchor in it."""
+    found = re.findall(r"\]\(([^)#]*?)(?:#([^)]*))?\)", page.read_text())
+    return [(path, anchor) for path, anchor in found if "://" not in path]
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 @pytest.mark.parametrize(
     "page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
 )
 def test_links_between_documents_lead_somewhere(page: Path) -> None:
-    for link in links(page):
-        assert (page.parent / link).exists(), link
+    for path, anchor in links(page):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")) or [None])
@@ -119,3 +129,88 @@ def test_the_python_of_the_page_on_features_runs_and_says_what_it_prints() -> No
     assert shown.strip() == str(names["plan"])
     assert names["now"].equals(training)
     assert names["both"].column_names[3:] == ["paid_n_1h", "paid_n_7d", "back_n_30d"]
+
+
+PAGES_THAT_RUN = ("my_spark_sql_job", "my_feature_table", "my_nightly_job", "coming_from")
+
+
+@pytest.mark.parametrize("page", PAGES_THAT_RUN)
+def test_the_python_of_a_page_runs(page: str) -> None:
+    names: dict[str, Any] = {}
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), re.DOTALL
+    )
+    assert blocks
+    for code in blocks:
+        exec(code, names)
+
+
+@pytest.mark.parametrize("page", ["names", "aggregates"])
+def test_every_public_name_has_an_example_that_runs(page: str) -> None:
+    import weft
+
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    failures, tried = doctest.testfile(
+        str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8"
+    )
+    assert failures == 0
+    assert tried > 30
+    where = weft if page == "names" else weft.agg
+    public = weft.__all__ if page == "names" else [n for n in vars(weft.agg) if n[0] != "_"]
+    sections = dict(re.findall(r"^### weft\.([\w.]+)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.M))
+    sections = {name.removeprefix("agg."): section for name, section in sections.items()}
+    for name in public:
+        if name in ("agg", "annotations"):
+            continue
+        assert hasattr(where, name)
+        code = "".join(re.findall(r"```(?:pycon|python)\n(.*?)```", sections[name], re.DOTALL))
+        assert name in code or f"{name.lower()}" in code, name
+
+
+PICTURES = {
+    f"lows-{planner}": ("--planner", planner, "--model", "paper", "--rate", "1/60", "--keys", "1")
+    for planner in ("independent", "factor", "weave", "subsume", "slice")
+} | {"lows-auto": ()}
+
+
+def test_the_pictures_of_plans_are_what_their_commands_draw(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    from typer.testing import CliRunner
+
+    from weft.cli.app import app
+
+    keep = request.config.getoption("--update-golden")
+    for name, words in PICTURES.items():
+        kept = ROOT / "docs" / "pictures" / f"{name}.svg"
+        drawn = kept if keep else tmp_path / kept.name
+        given = ["explain", str(ROOT / "examples" / "lows.sql"), *words, "-o", str(drawn)]
+        done = CliRunner().invoke(app, [*given, "--overwrite"])
+        assert done.exit_code == 0, done.output
+        assert drawn.read_bytes() == kept.read_bytes(), f"{name}: run with --update-golden"
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_its_first_cell_to_its_last() -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(ROOT / "docs" / "tour.ipynb", as_version=4)
+    where = {"metadata": {"path": str(ROOT / "docs")}}
+    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=where).execute()
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    shown = [out["data"] for out in outputs if "data" in out]
+    assert any("<iframe" in data.get("text/html", "") for data in shown), "the plan"
+    assert any("<h4>waves</h4>" in data.get("text/html", "") for data in shown), "the results"
+    assert any("events per second" in data.get("text/html", "") for data in shown), "the session"
+    assert any("image/png" in data for data in shown), "the curve"
+
+
+@pytest.mark.soak
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs"]
+    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Every error" in (tmp_path / "errors.html").read_text()
+    for page in tmp_path.glob("*.html"):
+        assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=.https?:", page.read_text())

@@ -33,7 +33,7 @@ LAYERS = [
     {"verification"},
     {"calibration", "starting", "statement"},
     {"testing"},
-    {"bench"},
+    {"bench", "ui"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

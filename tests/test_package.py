@@ -79,11 +79,11 @@ def test_the_wheel_has_the_package_its_types_and_its_prices(built: Path) -> None
         names = set(packed.namelist())
         told = next(name for name in names if name.endswith("METADATA"))
         metadata = message_from_string(packed.read(told).decode())
-    assert {"weft/__init__.py", "weft/py.typed"} <= names
+    assert {"weft/__init__.py", "weft/py.typed", "weft/ui/static/weft.js"} <= names
     assert any(name.startswith("weft/cost/coefficients/") for name in names)
     assert metadata["Name"] == "weft-spark"
     extras = set(metadata.get_all("Provides-Extra") or ())
-    assert {"spark", "bench", "duckdb"} <= extras
+    assert {"spark", "bench", "duckdb", "ui"} <= extras
     core = [r for r in metadata.get_all("Requires-Dist") or () if "extra ==" not in r]
     assert not any("pyspark" in need or "pandas" in need for need in core)
     (source,) = built.glob("weft_spark-*.tar.gz")

@@ -80,6 +80,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'weft' has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Let results show themselves in a notebook: `%load_ext weft`."""
+    from weft.plan.render.notebook import register
+
+    register(shell)
+
+
 __all__ = [
     "DataError", "Events", "FeatureSession", "InputError", "InternalError", "JoinInput",
     "JoinQuery", "LocalSession", "Plan", "Query", "QueryError", "Report", "Statistics",

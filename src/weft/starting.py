@@ -74,12 +74,14 @@ def start(
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
     from weft.engines.spark.streaming.columnar.strategy import stored_for
+    from weft.engines.spark.streaming.journal import Journal, listener_of
     from weft.engines.spark.streaming.sinks import SinkRoots
 
     trust = Trust(trust_pickle, pickle_key)
     kept = Checkpoint(Place.of(checkpoint))
     record = record_for(workload, sources, kept, strategy, planner, statistics, mode, technique)
-    with stored_for(record.strategy, next(iter(sources.values())).sparkSession):
+    session = next(iter(sources.values())).sparkSession
+    with stored_for(record.strategy, session):
         roots = SinkRoots.of(sink_roots, sinks)
         fan_out = _fan_out(record, sources, sinks, kept, roots, trust)
         writer = (
@@ -89,7 +91,11 @@ def start(
         )
         if name is not None:
             writer = writer.queryName(name)
-        return _triggered(writer, trigger).start()
+        journal, listener = Journal(kept.own), listener_of(session)
+        journal.tell_sinks(fan_out.routes)
+        running = _triggered(writer, trigger).start()
+        listener.follow(str(running.runId), journal)
+        return running
 
 
 def record_for(

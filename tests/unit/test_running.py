@@ -18,6 +18,16 @@ def workload(**settings) -> weft.Workload:
     return weft.Workload([weft.Query("q", **asked | {"aggs": AGGS} | settings)])
 
 
+def test_a_plan_of_queries_that_name_the_time_or_do_not_reads_once() -> None:
+    named, open_ = (
+        weft.Query(n, source="readings", time=time, keys=["device"], windows=WINDOWS, aggs=AGGS)
+        for n, time in (("a", "ts"), ("b", None))
+    )
+    plan = weft.optimize(weft.Workload([named, open_]), engine="local")
+    rows = weft.run(plan, {"readings": TABLE})
+    assert rows["a"].equals(rows["b"])
+
+
 def test_the_same_type_comes_back() -> None:
     polars = pytest.importorskip("polars")
     arrow = weft.run(workload(), {"readings": TABLE}, engine="reference")

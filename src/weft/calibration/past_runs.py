@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weft.calibration.fit import Probe
 from weft.errors import DataError
@@ -34,16 +36,28 @@ def remember(measures: Measures) -> None:
     place = runs_file()
     place.parent.mkdir(parents=True, exist_ok=True)
     work = [[engine, name, count] for (engine, name), count in measures.work.items()]
-    line = json.dumps({"engine": measures.engine, "ms": measures.seconds * 1e3, "work": work})
+    told = {
+        "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        "engine": measures.engine,
+        "ms": measures.seconds * 1e3,
+        "work": work,
+        "nodes": [asdict(node) for node in measures.nodes],
+    }
+    line = json.dumps(told)
     before = place.read_text().splitlines() if place.is_file() else []
     place.write_text("\n".join([*before[1 - _MOST_RUNS :], line]) + "\n")
 
 
-def remembered(engine: str) -> tuple[Probe, ...]:
-    """Read the runs of an engine as probes; too few are refused."""
+def past_runs() -> list[dict[str, Any]]:
+    """Return all runs that were written down, the oldest first, as JSON values."""
     place = runs_file()
     lines = place.read_text().splitlines() if place.is_file() else []
-    runs = [run for run in map(json.loads, lines) if run["engine"] == engine]
+    return [json.loads(line) for line in lines]
+
+
+def remembered(engine: str) -> tuple[Probe, ...]:
+    """Read the runs of an engine as probes; too few are refused."""
+    runs = [run for run in past_runs() if run["engine"] == engine]
     if len(runs) < LEAST_RUNS:
         raise DataError(
             f"{len(runs)} runs on {engine} were measured, and prices need {LEAST_RUNS} at least",

@@ -20,6 +20,7 @@ from weft.cli.commands import (
     sql,
     store,
     stream,
+    ui,
     verify,
 )
 from weft.cli.options import examples
@@ -67,6 +68,7 @@ app.command("sql", epilog=sql.EXAMPLES)(sql.command)
 app.command("stream", epilog=stream.EXAMPLES)(stream.command)
 app.add_typer(queries.app)
 app.add_typer(store.app)
+app.command("ui", epilog=ui.EXAMPLES)(ui.command)
 app.command("verify", epilog=verify.EXAMPLES)(verify.command)
 app.command("soak", epilog=soak.EXAMPLES)(soak.command)
 app.command("generate", epilog=generate.EXAMPLES)(generate.command)

@@ -32,12 +32,13 @@ def _nodes(measures: Measures) -> Table:
         ("rows expected", "right"),
         ("rows", "right"),
         ("ms expected", "right"),
+        ("ms", "right"),
     )
     for node in measures.nodes:
         expected = "-" if node.estimated is None else f"{node.estimated:,.0f}"
         actual = "-" if node.actual is None else f"{node.actual:,}"
-        ms = "-" if node.expected_ms is None else f"{node.expected_ms:,.1f}"
-        layout.add_row(*map(Text, (node.name, node.what, expected, actual, ms)))
+        times = ("-" if ms is None else f"{ms:,.1f}" for ms in (node.expected_ms, node.ms))
+        layout.add_row(*map(Text, (node.name, node.what, expected, actual, *times)))
     return layout
 
 

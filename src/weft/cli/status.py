@@ -25,6 +25,7 @@ BROKEN_PIPE = 141  # what a shell reports of a command that SIGPIPE ended, such 
 # Packages that weft runs without, and the extra that each comes with.
 _EXTRAS = {
     **dict.fromkeys(("pyspark", "py4j", "pandas"), "spark"),
+    **dict.fromkeys(("starlette", "uvicorn"), "ui"),
     **dict.fromkeys(("bottleneck", "duckdb", "matplotlib", "polars"), "bench"),
 }
 

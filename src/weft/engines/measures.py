@@ -34,6 +34,7 @@ class NodeRows:
     estimated: float | None  # None where the span of the events is not known
     actual: int | None  # None where the engine does not see this node's rows
     expected_ms: float | None = None  # for the events that there were; None where not counted
+    ms: float | None = None  # of its own; None where the engine computes nodes together
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +93,15 @@ def peak_resident_bytes() -> int | None:
 
 
 def node_rows(
-    plan: Plan, actual: Mapping[Node, int], durations_us: Mapping[str, int]
+    plan: Plan,
+    actual: Mapping[Node, int],
+    durations_us: Mapping[str, int],
+    seconds: Mapping[Node, float] | None = None,
 ) -> tuple[NodeRows, ...]:
     """Put the rows that were counted beside those that the cost model expects of such a span.
 
-    `durations_us` says how long the events of each source last, from the first to the last.
+    `durations_us` says how long the events of each source last, from the first to the last, and
+    `seconds` how long nodes took, where the engine can tell.
     """
     ids, factors = node_ids(plan.nodes), factor_windows(plan.nodes)
     works = counted_work(plan, actual, durations_us)
@@ -108,7 +113,8 @@ def node_rows(
         if node in works:
             ms = ms_of(works[node], coefficients_of, plan.statistics.cores)
         what = title(node) + (" (factor window)" if node in factors else "")
-        found.append(NodeRows(ids.get(node, "->"), what, rows, actual.get(node), ms))
+        took = None if seconds is None or node not in seconds else seconds[node] * 1e3
+        found.append(NodeRows(ids.get(node, "->"), what, rows, actual.get(node), ms, took))
     return tuple(found)
 
 

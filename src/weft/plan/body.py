@@ -27,8 +27,8 @@ STRATEGIES = (NATIVE, COLUMNAR)
 # What users write today: on Spark, an aggregation for each window. It is priced, never chosen.
 STOCK = "stock"
 Ships = Literal["slices", "events"]
-Format = Literal["text", "verbose", "json", "mermaid", "html"]
-FORMATS: tuple[Format, ...] = ("text", "verbose", "json", "mermaid", "html")
+Format = Literal["text", "verbose", "json", "mermaid", "html", "svg"]
+FORMATS: tuple[Format, ...] = ("text", "verbose", "json", "mermaid", "html", "svg")
 
 
 class Candidate(NamedTuple):
@@ -125,11 +125,16 @@ class PlanBody:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def with_times(self, times: Mapping[str, str]) -> Self:
-        """Return the plan with the time columns of its sources filled in where they are unknown."""
+        """Return the plan with the time columns of its sources filled in where they are unknown.
+
+        Nodes that differed in that alone become one.
+        """
         made: dict[Node, Any] = {}
-        for node in self.nodes:
-            made[node] = _with_time(node, times, made)
-        return replace(self, nodes=tuple(made.values()))
+        costs: dict[Node, float] = {}
+        for node, cost in zip(self.nodes, self.node_costs, strict=True):
+            timed = made[node] = _with_time(node, times, made)
+            costs[timed] = costs.get(timed, 0.0) + cost
+        return replace(self, nodes=tuple(costs), node_costs=tuple(costs.values()))
 
 
 def _query(emit: Emit, windows: dict[str, Window]) -> Query:

@@ -24,6 +24,7 @@ from weft.engines.spark.streaming.columnar.strategy import (
     results_of,
     transformed,
 )
+from weft.engines.spark.streaming.journal import Journal
 from weft.engines.spark.streaming.sinks import Route, SinkRoots, as_sink
 from weft.engines.spark.streaming.streams import CompiledStream, streams_of
 from weft.errors import QueryError, WeftError
@@ -208,6 +209,7 @@ class LiveWorkload:
                 f"query {query.name!r} has no sink: every query of this stream has its own",
                 hint="name one: --sink PATH",
             )
+        Journal(self.checkpoint.own).tell_sinks(self.routes)
 
 
 def _check_served(query: Query, stream: Stream, parcels: tuple[Parcel, ...]) -> None:

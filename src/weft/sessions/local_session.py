@@ -27,7 +27,7 @@ from weft.sessions.join_stream import JoinStream
 from weft.sessions.registration import Registration, adopted, cut_plan, registrations_of
 from weft.sessions.session_plans import join_plans, plans_of
 from weft.sessions.source_stream import Results, SourceStream, instant_of
-from weft.time import Duration, duration_us, format_us
+from weft.time import Duration, duration_us, format_us, instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -308,6 +308,30 @@ class LocalSession:
             peak_bytes=peak_resident_bytes(),
             joins={join.emit.query: join.metrics for join in self._joins},
         )
+
+    def _repr_html_(self) -> str:
+        """Show the session in a notebook: what it has done, and its queries."""
+        from weft.plan.render.notebook import grid_html
+
+        told = self.metrics
+        behind = (
+            f"{source}: {instant(us):%Y-%m-%d %H:%M:%S}"
+            for source, us in told.watermarks_us.items()
+            if us is not None
+        )
+        figures = {
+            "events": f"{told.events:,}",
+            "events per second": f"{told.events_per_second:,.0f}",
+            "watermark": ", ".join(behind) or "none yet",
+            "open slices": f"{told.open_slices:,}",
+            "bytes of state": f"{told.state_bytes:,}",
+            "late": f"{sum(told.late.values()):,}",
+        }
+        queries = [
+            (name, "active" if q.active else "suspended") for name, q in self.queries.items()
+        ]
+        done = grid_html(list(figures), [list(figures.values())])
+        return f"{done}{grid_html(('query', 'state'), queries)}"
 
     def _given(self, found: Results) -> Any:
         if not self._one:

@@ -108,7 +108,7 @@ def test_stats_show_expected_beside_counted_rows(tmp_path, statements):
     table = write_table(READINGS, tmp_path / "readings.parquet")
     words = ("-t", f"readings={table}", "-n", 0, "--stats", "--rate", 2, "--keys", 2)
     shown = [line.split() for line in invoke(*LOCAL, statements, *words).splitlines()]
-    rows = {" ".join(line[:-3]): line[-2] for line in shown if len(line) > 3}
+    rows = {" ".join(line[:-4]): line[-3] for line in shown if len(line) > 4}
     assert rows["s0 SCAN readings by ts"] == "300"
     assert rows["-> query 'lows' window '1m'"] == "6"
     totals = dict(line for line in shown if len(line) == 2)

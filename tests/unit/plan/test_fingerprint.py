@@ -48,5 +48,5 @@ def first() -> str:
 
 @pytest.mark.parametrize("seed", ["1", "4242"])
 def test_processes_with_different_hash_seeds_agree(first: str, seed: str) -> None:
-    assert len(first.split()) == 6
+    assert len(first.split()) == 7
     assert run(seed) == first

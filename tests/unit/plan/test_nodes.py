@@ -99,5 +99,5 @@ def test_a_plan_knows_its_cost_scans_and_results() -> None:
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
     plan = Plan((), "independent", "local", "paper", "per 20m", ())
-    with pytest.raises(QueryError, match="use one of text, verbose, json, mermaid, html"):
+    with pytest.raises(QueryError, match="use one of text, verbose, json, mermaid, html, svg"):
         plan.explain("yaml")

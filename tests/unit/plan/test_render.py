@@ -132,7 +132,7 @@ def test_the_page_is_well_formed_runs_nothing_and_loads_nothing(plan: Plan) -> N
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_the_drawing_is_well_formed_and_inside_its_frame(plan: Plan) -> None:
-    text = re.search(r"<svg.*</svg>", plan.explain("html"), re.S)
+    text = re.search(r'<svg class="graph".*?</svg>', plan.explain("html"), re.S)
     assert text
     drawn = ElementTree.fromstring(text[0])
     width, height = float(drawn.attrib["width"]), float(drawn.attrib["height"])

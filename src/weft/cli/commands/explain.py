@@ -34,6 +34,7 @@ _FORMATS_BY_EXTENSION = {
     ".json": "json",
     ".mmd": "mermaid",
     ".mermaid": "mermaid",
+    ".svg": "svg",
 }
 
 
@@ -69,7 +70,7 @@ def command(
             "--format",
             "-f",
             metavar="F",
-            help="text, verbose, json, mermaid or html; by default what OUT ends with, else text.",
+            help="text, verbose, json, mermaid, html or svg; by default as OUT ends, else text.",
         ),
     ] = None,
     output: Annotated[

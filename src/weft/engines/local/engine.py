@@ -10,6 +10,7 @@ import numpy as np
 
 from weft.cost.batch.work import total
 from weft.engines.local.joins.batch import run_joins
+from weft.engines.local.node_clock import NodeClock
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
@@ -62,6 +63,7 @@ class BatchRun:
     scopes: dict[Scan, list[ScopeOperator]] = field(default_factory=dict)
     closed: dict[str, list[Closed]] = field(default_factory=dict)
     spans_us: dict[str, int] = field(default_factory=dict)
+    clock: NodeClock = field(default_factory=NodeClock)
 
     def results(self) -> dict[str, pa.Table]:
         """Read, slice and close everything."""
@@ -72,21 +74,22 @@ class BatchRun:
         operators: dict[str, ScopeOperator] = {}
         for scan, operators_of_scan in self.scopes.items():
             table = self.sources[scan.source]
-            timed = read_scan(scan, table)
+            with self.clock.of(scan):
+                timed = read_scan(scan, table)
             if self.measured:
                 self._note_span(scan.source, timed)
             for operator in operators_of_scan:
+                operator.plan.clock = self.clock if self.measured else None
                 operator.process(timed)
                 types = types_of(operator.emits, table.schema)
                 for one in operator.advance(None, types):
                     self.closed[one.query].append(one)
                 operators.update((emit.query, operator) for emit in operator.emits)
-        found = run_joins(self.plan, self.sources) | {
-            name: result_table(
-                schemas[name], labels_of(self.plan, name), operators[name].codes, self.closed[name]
-            )
-            for name in queries
-        }
+        found = run_joins(self.plan, self.sources)
+        for name in queries:
+            labels, codes = labels_of(self.plan, name), operators[name].codes
+            with self.clock.of(*(emit for emit in self.plan.emits if emit.query == name)):
+                found[name] = result_table(schemas[name], labels, codes, self.closed[name])
         return {emit.query: found[emit.query] for emit in self.plan.emits}
 
     def _note_span(self, source: str, timed: Timed) -> None:
@@ -106,7 +109,7 @@ class BatchRun:
             combines=sum(operator.combines for operator in operators),
             seconds=seconds,
             peak_bytes=peak_resident_bytes(),
-            nodes=node_rows(self.plan, rows, self.spans_us),
+            nodes=node_rows(self.plan, rows, self.spans_us, self.clock.seconds),
             work=total(*counted_work(self.plan, rows, self.spans_us).values()),
         )
 

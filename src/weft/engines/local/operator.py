@@ -168,12 +168,14 @@ class ScopeOperator:
         if timed.times_us.size:
             sliced, rows = self._sliced_known(timed), []
             if sliced is None:
-                events = events_of(timed, self.keys, self.codes)
+                with self.plan.timed(self.scan):
+                    events = events_of(timed, self.keys, self.codes)
                 threads = max(1, min(THREADS, len(events) // ROWS_PER_THREAD))
-                sliced = {
-                    node: slice_batch(events, base.slices, tuple(base.partials), threads)
-                    for node, base in self.plan.bases.items()
-                }
+                sliced = {}
+                for node, base in self.plan.bases.items():
+                    with self.plan.timed(node):
+                        partials = tuple(base.partials)
+                        sliced[node] = slice_batch(events, base.slices, partials, threads)
                 rows = [store.rows_of(events) for store in self.delimited]
             for node, flow in sliced.items():
                 self._feed_stores(node, flow)
@@ -261,9 +263,10 @@ class ScopeOperator:
             self.watermark_us = to_us
             self.runs = {node: compacted(runs) for node, runs in self.runs.items()}
             return []
-        delimited = {
-            rolls: flow for store in self.delimited for rolls, flow in store.advance(to_us).items()
-        }
+        delimited: dict[Rolls, Flow] = {}
+        for store in self.delimited:
+            with self.plan.timed(*(roll for rolls in store.members for roll in rolls)):
+                delimited |= store.advance(to_us)
         self.runs = {node: [merged(runs)] for node, runs in self.runs.items()}
         kept = KeptSlices(self.runs, self.past)
         closing = Closing(

@@ -49,5 +49,9 @@ def render(plan: PlanBody, format: Format) -> str:
             from weft.plan.render.html import page
 
             return page(plan)
+        case "svg":
+            from weft.plan.render.picture import picture
+
+            return picture(plan)
         case _:
             assert_never(format)

@@ -45,6 +45,17 @@ def grouped(value: float) -> str:
     return amount(value)
 
 
+def milliseconds(value: float) -> str:
+    """Print a cost that is a time.
+
+    >>> milliseconds(0.0077328), milliseconds(84_460.3), milliseconds(float("inf"))
+    ('0.00773 ms', '84,460 ms', '-')
+    """
+    if not isfinite(value):
+        return "-"
+    return f"{value:,.0f} ms" if abs(value) >= 100 else f"{value:.3g} ms"
+
+
 def printable(text: str) -> str:
     r"""Return the text on one line: control characters appear as escapes.
 

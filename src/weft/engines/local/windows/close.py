@@ -63,14 +63,15 @@ class Closing:
     def closed(self, emits: tuple[Emit, ...], types: Types) -> list[Closed]:
         """Return the instances that closed, of all emits."""
         arrangement = self.plan.arranged(emits)
-        found = [self._alone(emit, place, types[emit]) for emit, place in arrangement.alone]
+        found = [self._timed(emit, place, types[emit]) for emit, place in arrangement.alone]
         for group in arrangement.together:
             if self._few(group):
-                found.append(self._together(group, types[group.emits[0]]))
+                with self.plan.timed(*dict.fromkeys(emit.inputs[0] for emit in group.emits)):
+                    found.append(self._together(group, types[group.emits[0]]))
             else:
                 self._roll_all(group)  # unless a store has answered
                 pairs = zip(group.emits, group.places.tolist(), strict=True)
-                found += [self._alone(emit, place, types[emit]) for emit, place in pairs]
+                found += [self._timed(emit, place, types[emit]) for emit, place in pairs]
         return [one for one in found if one is not None]
 
     def _few(self, group: SameSlices) -> bool:
@@ -93,7 +94,8 @@ class Closing:
         slices = self.plan.flow(group.roll.feeder, self.kept, self.made)
         rolls = dict.fromkeys(emit.inputs[0] for emit in group.emits)
         asked = [roll for roll in rolls if isinstance(roll, Roll) and roll not in self.made]
-        rolled = over_parts(lambda roll: roll_over(roll, slices), asked, len(slices))
+        with self.plan.timed(*asked):
+            rolled = over_parts(lambda roll: roll_over(roll, slices), asked, len(slices))
         for roll, flow in zip(asked, rolled, strict=True):
             self.plan.keep(roll, flow, self.made)
 
@@ -130,6 +132,10 @@ class Closing:
             values,
             ordered=True,
         )
+
+    def _timed(self, emit: Emit, place: int, types: tuple[pa.DataType, ...]) -> Closed | None:
+        with self.plan.timed(emit):
+            return self._alone(emit, place, types)
 
     def _alone(self, emit: Emit, place: int, types: tuple[pa.DataType, ...]) -> Closed | None:
         roll = emit.inputs[0]

@@ -7,6 +7,7 @@ every event into each of its instances, at a fraction of the work.
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from weft.aggregates import Partial
+    from weft.engines.local.node_clock import NodeClock
     from weft.kernels.grouping.slices import Slices
     from weft.window import Window
 
@@ -78,6 +80,7 @@ class TimedPlan:
     arrangement: Arrangement | None = None  # of the emits that were asked for last
     stored: tuple[StoredRolls, ...] = ()  # what a stream keeps in stores
     in_stores: frozenset[Roll] = frozenset()
+    clock: NodeClock | None = None  # where somebody wants to know
 
     @classmethod
     def of(cls, nodes: Iterable[Node], emits: tuple[Emit, ...]) -> TimedPlan:
@@ -139,8 +142,14 @@ class TimedPlan:
     def flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
         """Evaluate a Slice or a Roll over the slices kept; each node once."""
         if node not in made:
-            self.keep(node, self._flow(node, kept, made), made)
+            with self.timed(node):
+                flow = self._flow(node, kept, made)
+            self.keep(node, flow, made)
         return made[node]
+
+    def timed(self, *nodes: Node) -> AbstractContextManager[None]:
+        """Take the time of nodes until the end of a `with` block, where it is wanted."""
+        return nullcontext() if self.clock is None else self.clock.of(*nodes)
 
     def keep(self, node: Node, flow: Flow, made: dict[Node, Flow]) -> None:
         """Note the flow of a node, and what it took."""

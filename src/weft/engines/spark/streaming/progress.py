@@ -35,6 +35,7 @@ class Progress:
     open_slices: int  # (key, slice) pairs that they wait for
     late: int  # events dropped; native counts those of one key and slice that came together once
     state_bytes: int
+    at: str | None = None  # UTC, when it began
 
     @staticmethod
     def of(progress: StreamingQueryProgress) -> Progress:
@@ -54,6 +55,7 @@ class Progress:
             open_slices=_told(hosted, "open_slices", states[-1].numRowsTotal if states else 0),
             late=_told(hosted, "late", sum(s.numRowsDroppedByWatermark for s in states)),
             state_bytes=_told(hosted, "state_bytes", sum(s.memoryUsedBytes for s in states)),
+            at=progress.timestamp,
         )
 
     def line(self) -> str:

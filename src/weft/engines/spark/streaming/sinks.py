@@ -50,9 +50,13 @@ class FileSink:
 
     place: Place
 
+    def directory_of(self, query: str | None) -> Place:
+        """Return the directory of the micro-batches of a query, or of the only one."""
+        return self.place if query is None else self.place / f"{QUERY}={as_directory(query)}"
+
     def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
         """Write the batch, unless it is there from a run that was cut off afterwards."""
-        parent = self.place if query is None else self.place / f"{QUERY}={as_directory(query)}"
+        parent = self.directory_of(query)
         name = f"{BATCH}={batch_id}"
         target = parent / name
         if "_SUCCESS" in target.names():
@@ -131,6 +135,12 @@ class Route:
     def write(self, query: str, rows: DataFrame, batch_id: int) -> None:
         """Hand the rows over."""
         self.sink.write(rows, batch_id, query if self.shared else None)
+
+    def directory_of(self, query: str) -> str | None:
+        """Return where the rows of a query lie, if they go to a directory."""
+        if not isinstance(self.sink, FileSink):
+            return None
+        return self.sink.directory_of(query if self.shared else None).uri
 
 
 def routes_of(sinks: Given, queries: Sequence[str]) -> dict[str, Route]:

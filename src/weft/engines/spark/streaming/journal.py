@@ -1,0 +1,125 @@
+"""The last micro-batches of a stream, kept in its checkpoint for whoever looks at it.
+
+The driver writes; nobody who reads can hold it up. A file of the last micro-batches is written
+anew after each: it is small, and a reader never sees half of it on any file system.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import asdict
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from weft.engines.spark.streaming.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+    from weft.engines.spark.streaming.checkpoint.places import Place
+    from weft.engines.spark.streaming.sinks import Route
+
+MOST_BATCHES = 500
+_EARLY_REPORTS = 64
+
+
+class Journal:
+    """What a stream did in its last micro-batches, and where its rows go."""
+
+    def __init__(self, own: Place) -> None:
+        self._place = own / "progress.jsonl"
+        self._sinks = own / "sinks.json"
+        self._lines: deque[str] | None = None  # read when the first is added
+
+    def add(self, progress: Progress) -> None:
+        """Keep the figures of a micro-batch, and forget the oldest."""
+        if self._lines is None:
+            before = (self._place.read() or "").splitlines()
+            self._lines = deque(before, maxlen=MOST_BATCHES)
+        self._lines.append(json.dumps(asdict(progress)))
+        self._place.write("\n".join(self._lines) + "\n")
+
+    def history(self) -> list[Progress]:
+        """Return the micro-batches that are kept, oldest first.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from weft.engines.spark.streaming.checkpoint.places import Place
+        >>> with TemporaryDirectory() as folder:
+        ...     kept = Journal(Place.of(folder))
+        ...     for batch in range(MOST_BATCHES + 2):
+        ...         kept.add(Progress(batch, 10, 5.0, 2.0, None, None, 3, 0, 100))
+        ...     known = Journal(Place.of(folder)).history()
+        >>> len(known), known[0].batch, known[-1].batch
+        (500, 2, 501)
+        """
+        lines = (self._place.read() or "").splitlines()
+        return [Progress(**json.loads(line)) for line in lines]
+
+    def tell_sinks(self, routes: Mapping[str, Route]) -> None:
+        """Keep where the rows of each query are written, of those that go to directories."""
+        told = {query: route.directory_of(query) for query, route in routes.items()}
+        self._sinks.write(json.dumps({q: path for q, path in told.items() if path is not None}))
+
+    def sinks(self) -> dict[str, str]:
+        """Return the directory of each query's rows."""
+        told: dict[str, str] = json.loads(self._sinks.read() or "{}")
+        return told
+
+
+class JournalListener(StreamingQueryListener):
+    """Hands the reports of a session's streams to their journals; one for all streams."""
+
+    def __init__(self) -> None:
+        self._journals: dict[str, Journal] = {}
+        # A report may come before whoever starts the stream knows its number.
+        self._early: deque[tuple[str, Progress]] = deque(maxlen=_EARLY_REPORTS)
+        self._lock = Lock()
+
+    def follow(self, run: str, journal: Journal) -> None:
+        """Keep a journal of a run from now on, and of what it has reported already."""
+        with self._lock:
+            self._journals[run] = journal
+            for told, progress in self._early:
+                if told == run:
+                    journal.add(progress)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Keep a micro-batch."""
+        run, progress = str(event.progress.runId), Progress.of(event.progress)
+        with self._lock:
+            journal = self._journals.get(run)
+            if journal is None:
+                self._early.append((run, progress))
+            else:
+                journal.add(progress)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Forget the run."""
+        with self._lock:
+            self._journals.pop(str(event.runId), None)
+
+
+_LISTENERS: WeakKeyDictionary[Any, JournalListener] = WeakKeyDictionary()
+
+
+def listener_of(session: SparkSession) -> JournalListener:
+    """Return the listener of a session, which is there before its first stream starts."""
+    if session not in _LISTENERS:
+        listener = JournalListener()
+        session.streams.addListener(listener)
+        _LISTENERS[session] = listener
+    return _LISTENERS[session]
