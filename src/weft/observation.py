@@ -1,8 +1,8 @@
 """What tables tell of themselves without being read: how many events, how long, how many keys.
 
 An Arrow table knows its length and the bounds of its times; parquet files have both in their
-footers. Keys are told by a bounded sample. Nothing here reads a whole table, and what cannot be had
-for so little stays unknown.
+footers, and a catalog may know the length of a table. Keys are told by a bounded sample. Nothing
+here reads a whole table, and what cannot be had for so little stays unknown.
 """
 
 from __future__ import annotations
@@ -69,16 +69,28 @@ def _observed(queries: Sequence[Query], table: Any) -> Statistics:
     key_sets = tuple(dict.fromkeys(tuple(text for _, text in q.keys) for q in queries))
     time = queries[0].time
     if kind_of(table) == "spark":
-        from weft.engines.spark.footers import read_footers, session_facts
-
-        facts = session_facts(table)
-        seen = None if table.isStreaming else read_footers(table, time, _columns(key_sets))
-        if seen is None:
-            return facts
-        known = _statistics(seen.bounds, seen.sample, key_sets, "footers of its files")
-        return replace(known, cores=facts.cores, adaptive=facts.adaptive)
+        return _observed_by_spark(table, time, key_sets)
     names = [name for name in _columns(key_sets) if name in table.schema.names]
     return _statistics(_bounds(table, time), _sample(table, names), key_sets, "the table")
+
+
+def _observed_by_spark(
+    frame: Any, time: str | None, key_sets: Sequence[tuple[str, ...]]
+) -> Statistics:
+    from weft.engines.spark.footers import read_footers, session_facts, tasks_over, told_rows
+
+    facts = session_facts(frame)
+    if frame.isStreaming:
+        return facts
+    seen = read_footers(frame, time, _columns(key_sets))
+    if seen is None:
+        rows = told_rows(frame)
+        told = "" if rows is None else "from statistics of its tables"
+        return replace(facts, events=rows, told_by=told)
+    known = _statistics(seen.bounds, seen.sample, key_sets, "footers of its files")
+    return replace(
+        known, cores=facts.cores, adaptive=facts.adaptive, partitions=tasks_over(frame, seen)
+    )
 
 
 def _columns(key_sets: Iterable[tuple[str, ...]]) -> list[str]:

@@ -75,6 +75,11 @@ class Statistics:
                     f"the filter {text} cannot keep {part!r} of the events",
                     hint="give a fraction between 0 and 1",
                 )
+        if not 0 <= self.late_share < 1:
+            raise QueryError(
+                f"a share of {self.late_share!r} of the events cannot be late",
+                hint="give a fraction from 0 on, and less than 1",
+            )
         if self.events is not None and not (isinstance(self.events, int) and self.events >= 0):
             raise QueryError(
                 f"{self.events!r} events cannot be planned for",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -66,6 +68,7 @@ def test_footers_tell_what_the_table_does(tmp_path) -> None:
     ]
     found = _read(paths, "ts", ["device"])
     assert found.bounds == (30_000, 0, 3_600_000_000)
+    assert (found.files, found.size) == (3, sum(Path(path).stat().st_size for path in paths))
     assert set(found.sample["device"].to_pylist()) == set(rows["device"].to_pylist())
 
 
@@ -77,3 +80,18 @@ def test_what_was_declared_wins_over_what_was_seen() -> None:
     assert (known.keys, known.of_keys(("device",)).keys, known.events) == (9, 9, 5_000)
     known = weft.Statistics(rate=10.0).filled(seen(rows, ["device"]))
     assert (known.rate, known.lasts_us()) == (10.0, pytest.approx(500e6))
+
+
+def test_a_share_of_late_events_is_a_share() -> None:
+    with pytest.raises(weft.QueryError, match="cannot be late"):
+        weft.Statistics(late_share=1.0)
+
+
+def test_late_events_of_a_stream_are_read_and_go_no_further() -> None:
+    query = weft.Query("q", keys=["device"], watermark="1 second", **ASK)
+
+    def cost(**known: float) -> float:
+        told = weft.Statistics(rate=1e6, keys=50, **known)
+        return weft.optimize(query, engine="spark", statistics=told, micro_batch="10 s").cost
+
+    assert cost() > cost(late_share=0.5) > cost(late_share=0.9)

@@ -212,6 +212,8 @@ def _context(
         per_second = planner in _BY_RATE or bool(joins)
         return Context(known, PaperModel.of(known, windows, per_second=per_second))
     part = kept_fraction(scope.scan.where, known)
+    if batch_us is not None:
+        part *= 1 - known.late_share  # what comes late is read, and goes no further
     own = at_part(known, part) if part < 1 else known
     dropped = known.events_per_us * SECOND_US * (1 - part)
     if batch_us is not None:

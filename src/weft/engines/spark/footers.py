@@ -1,7 +1,12 @@
-"""What Spark knows of a DataFrame before it runs: its parquet files' footers, and its session."""
+"""What Spark knows of a DataFrame before it runs.
+
+The footers of its parquet files, the statistics of its tables, how it will be read in parts, and
+its session. None of it runs a job.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
 
 _MOST_FOOTERS = 32  # of more files, some stand for all
 _SAMPLED_ROWS = 1 << 15  # of each
+_PART_BYTES, _OPEN_BYTES = "128MB", "4MB"  # where a session does not say
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class Footers(NamedTuple):
@@ -25,6 +32,8 @@ class Footers(NamedTuple):
 
     bounds: Bounds
     sample: pa.Table
+    files: int
+    size: int  # of all of them, in bytes
 
 
 def session_facts(frame: DataFrame) -> Statistics:
@@ -49,6 +58,40 @@ def read_footers(frame: DataFrame, time: str | None, keys: Sequence[str]) -> Foo
         return None  # a place that only Spark can read
 
 
+def tasks_over(frame: DataFrame, found: Footers) -> int | None:
+    """Return how many tasks Spark makes of files: large ones are cut, small ones put together."""
+    conf, cores = frame.sparkSession.conf, session_facts(frame).cores
+    most = _bytes(conf.get("spark.sql.files.maxPartitionBytes", _PART_BYTES))
+    opening = _bytes(conf.get("spark.sql.files.openCostInBytes", _OPEN_BYTES))
+    if cores is None or most is None or opening is None:
+        return None
+    padded = found.size + found.files * opening
+    return max(-(-padded // min(most, max(opening, padded // cores))), 1)
+
+
+def told_rows(frame: DataFrame) -> int | None:
+    """Return how many rows a DataFrame has by the statistics of its tables, where they were taken.
+
+    `ANALYZE TABLE t COMPUTE STATISTICS` takes them; a session of Spark Connect does not tell. As
+    with footers, a filter of the DataFrame is not known there.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    own = getattr(frame, "_jdf", None)
+    if own is None:
+        return None
+    plan = own.queryExecution().optimizedPlan()
+    while plan.nodeName() in ("Project", "Filter"):
+        plan = plan.children().head()
+    try:
+        table = plan.catalogTable()
+    except Py4JError:  # not a table
+        return None
+    told = table.get().stats() if table.isDefined() else table
+    rows = told.get().rowCount() if told.isDefined() else told
+    return int(str(rows.get())) if rows.isDefined() else None
+
+
 def _read(files: Sequence[str], time: str | None, keys: Sequence[str]) -> Footers:
     step = max(len(files) // _MOST_FOOTERS, 1)
     opened = [_opened(name) for name in files[::step]]
@@ -58,12 +101,29 @@ def _read(files: Sequence[str], time: str | None, keys: Sequence[str]) -> Footer
     first = min((low for low, _ in bounds), default=None)
     last = max((high for _, high in bounds), default=None)
     names = [name for name in keys if name in opened[0].schema_arrow.names]
-    return Footers(Bounds(events, first, last), _sampled(opened, names))
+    sizes = [_size(name) for name in files[::step]]
+    size = sum(sizes) * len(files) // len(sizes)
+    return Footers(Bounds(events, first, last), _sampled(opened, names), len(files), size)
 
 
 def _opened(name: str) -> pq.ParquetFile:
     system, path = FileSystem.from_uri(name)
     return pq.ParquetFile(path, filesystem=system)
+
+
+def _size(name: str) -> int:
+    system, path = FileSystem.from_uri(name)
+    return int(system.get_file_info(path).size)
+
+
+def _bytes(text: str | None) -> int | None:
+    """Read a size as Spark's settings write it.
+
+    >>> _bytes("128MB"), _bytes("4194304b"), _bytes("1 g"), _bytes("much")
+    (134217728, 4194304, 1073741824, None)
+    """
+    told = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)(i?b)?\s*", (text or "").lower())
+    return int(told[1]) * _UNITS[told[2]] if told else None
 
 
 def _time_bounds(file: pq.ParquetFile, time: str) -> tuple[int, int] | None:
