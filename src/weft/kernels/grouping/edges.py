@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 Int64s = npt.NDArray[np.int64]
 
-TABLE_EDGES = 1 << 20  # the most edges a period table holds; 8 MB
+# The most edges a period table holds: making it takes some milliseconds, whatever the events.
+TABLE_EDGES = 1 << 17
 TABLE_GRAINS = 1 << 22  # the most cells of its direct lookup; 16 MB
 
 
@@ -65,14 +66,16 @@ class PeriodTable:
         period = lcm(*(modulus for _, modulus in chosen))
         if marks_per_period(chosen) > TABLE_EDGES:
             raise InternalError(f"a period of {marks_per_period(chosen)} edges for a table")
-        edges = np.unique(np.concatenate([np.arange(r, period, m) for r, m in chosen]))
+        marks = np.sort(np.concatenate([np.arange(r, period, m) for r, m in chosen]))
+        edges = marks[np.diff(marks, prepend=-1) != 0]
         steps = np.diff(edges, append=edges[0] + period)
         if np.all(steps == steps[0]):
-            period, edges = int(steps[0]), edges[:1]
+            period, edges, steps = int(steps[0]), edges[:1], steps[:1]
         grain = gcd(period, int(np.gcd.reduce(edges - edges[0])))
-        cells = period // grain if period // grain <= TABLE_GRAINS else 0
-        lookup = np.searchsorted(edges - edges[0], np.arange(cells) * grain, side="right") - 1
-        return cls(period, edges, grain, lookup.astype(np.int32))
+        if period // grain > TABLE_GRAINS:
+            return cls(period, edges, grain, np.empty(0, np.int32))
+        lookup = np.repeat(np.arange(edges.size, dtype=np.int32), steps // grain)
+        return cls(period, edges, grain, lookup)
 
     @property
     def width_us(self) -> int | None:
