@@ -168,9 +168,19 @@ def test_every_public_name_has_an_example_that_runs(page: str) -> None:
 
 
 PICTURES = {
-    f"lows-{planner}": ("--planner", planner, "--model", "paper", "--rate", "1/60", "--keys", "1")
+    f"lows-{planner}": (
+        "lows.sql",
+        "--planner",
+        planner,
+        "--model",
+        "paper",
+        "--rate",
+        "1/60",
+        "--keys",
+        "1",
+    )
     for planner in ("independent", "factor", "weave", "subsume", "slice")
-} | {"lows-auto": ()}
+} | {"lows-auto": ("lows.sql",), "links": ("links.sql", "--rate", "100", "--keys", "50")}
 
 
 def test_the_pictures_of_plans_are_what_their_commands_draw(
@@ -181,10 +191,10 @@ def test_the_pictures_of_plans_are_what_their_commands_draw(
     from weft.cli.app import app
 
     keep = request.config.getoption("--update-golden")
-    for name, words in PICTURES.items():
+    for name, (file, *words) in PICTURES.items():
         kept = ROOT / "docs" / "pictures" / f"{name}.svg"
         drawn = kept if keep else tmp_path / kept.name
-        given = ["explain", str(ROOT / "examples" / "lows.sql"), *words, "-o", str(drawn)]
+        given = ["explain", str(ROOT / "examples" / file), *words, "-o", str(drawn)]
         done = CliRunner().invoke(app, [*given, "--overwrite"])
         assert done.exit_code == 0, done.output
         assert drawn.read_bytes() == kept.read_bytes(), f"{name}: run with --update-golden"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from weft.engines.spark.streaming.checkpoint.record import Record
     from weft.ui.attached import Attached
     from weft.ui.settings import Settings
 
@@ -165,6 +166,7 @@ class Pages:
         from weft.ui import streams_page
 
         sent: dict[str, str] = {}
+        drawn: Record | None = None
         quiet_s = 0.0
         while not await request.is_disconnected():
             try:
@@ -176,8 +178,10 @@ class Pages:
                 parts = {
                     f"curves-{at}": streams_page.curves(seen),
                     f"queries-{at}": streams_page.queries(at, seen, changes),
-                    f"graph-{at}": plan_page.graph_of(seen.record.plan),
                 }
+                if seen.record is not drawn:
+                    parts[f"graph-{at}"] = plan_page.graph_of(seen.record.plan)
+                    drawn = seen.record
             new = {name: text for name, text in parts.items() if sent.get(name) != text}
             for name, text in new.items():
                 lines = "".join(f"data: {line}\n" for line in (name, *text.splitlines()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weft.engines.spark.streaming.checkpoint.control import Control
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint
+from weft.engines.spark.streaming.checkpoint.versions import announced
 from weft.engines.spark.streaming.journal import Journal
 from weft.errors import InputError, UnsupportedError
 from weft.plan.body import COLUMNAR
@@ -74,12 +75,16 @@ class Attached:
         """Return what the checkpoint says by now; an error if no stream has run with it."""
         with self._lock:
             if self._seen is None or time.monotonic() - self._looked > _FRESH_S:
-                self._seen, self._looked = self._read(), time.monotonic()
+                self._seen, self._looked = self._read(self._seen), time.monotonic()
             return self._seen
 
-    def _read(self) -> Seen:
+    def _read(self, before: Seen | None) -> Seen:
         kept = self.checkpoint
-        record = kept.read()
+        known = announced(kept.versions)
+        if before is not None and known and known[-1][0] == before.record.version:
+            record: Record | None = before.record  # plans are large, and seldom change
+        else:
+            record = kept.read()
         if record is None:
             raise InputError(
                 f"no stream has run with the checkpoint {self.name}",

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import re
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import weft
-from engines.spark_stream.test_live import COUNTS_SQL, HOPS, LOWS, Feed
+from engines.spark_stream.test_live import COUNTS_SQL, HOPS, LOWS, Feed, S
 from pages import Page, browsing, serving
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+NAMES = Path(__file__).parents[3] / "docs" / "names.md"
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
@@ -99,3 +100,25 @@ def test_a_stream_is_seen_and_changed_in_the_browser(
 def add(page: Page, sql: str) -> None:
     page.type("textarea[name=query]", sql)
     page.one("form[action='/streams/0/add'] button").click()
+
+
+def test_the_example_of_start_in_the_documents_runs(streams: Any) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", NAMES.read_text(), re.DOTALL)
+    place, spark = streams.place, streams.spark
+    minutes = pa.array([60 * n * S for n in range(120)], pa.timestamp("us", "UTC"))
+    events = pa.table({"ts": minutes, "device": ["a", "b"] * 60, "temp": [20.0] * 120})
+    (place / "incoming").mkdir()
+    pq.write_table(events, place / "incoming" / "0.parquet")
+    query = weft.Query(
+        "lows",
+        source="readings",
+        time="ts",
+        keys=["device"],
+        windows={"20m": "20 minutes", "30m": "30 minutes"},
+        aggs={"lo": "min(temp)"},
+    )
+    schema = spark.read.parquet(str(place / "incoming")).schema
+    names = {"weft": weft, "query": query, "spark": spark, "schema": schema, "folder": place}
+    exec(code, names)
+    kept = spark.read.parquet(str(place / "features")).toArrow()
+    assert set(kept["window"].to_pylist()) == {"20m", "30m"}

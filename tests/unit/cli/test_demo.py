@@ -26,7 +26,11 @@ def test_the_demo_runs_twice_and_leaves_its_files(tmp_path):
     ):
         assert line in shown
     found = {path.name for path in (tmp_path / "out").iterdir()}
-    assert found == {"readings.parquet", "features.sql", "features.parquet", "plan.html"}
+    assert found == {
+        *("readings.parquet", "features.sql", "features.parquet"),
+        *("plan.html", "plan.svg", "gain.svg"),
+    }
+    assert "times less" in (tmp_path / "out" / "gain.svg").read_text()
     assert read_table(tmp_path / "out" / "features.parquet").num_rows > 0
 
 

@@ -21,7 +21,8 @@ def picture(plan: PlanBody) -> str:
     """Draw the plan; the same plan gives the same bytes."""
     text = grouped if plan.expected_ms is None else milliseconds
     drawn = svg(drawing(plan, LIMITS), cost_text=text, shrinks=False)
-    named_by = escape(f"plan by {plan.planner}, cost {text(plan.cost)} {plan.unit}")
+    unit = f" {plan.unit}" if plan.expected_ms is None else ""
+    named_by = escape(f"plan by {plan.planner}, cost {text(plan.cost)}{unit}")
     style = f"<title>{named_by}</title><style>{COLOURS}{_LETTERS}{GRAPH_STYLE}</style>"
     named = drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return named.replace("<defs>", f"{style}\n<defs>", 1) + "\n"
