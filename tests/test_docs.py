@@ -224,3 +224,20 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "Every error" in (tmp_path / "errors.html").read_text()
     for page in tmp_path.glob("*.html"):
         assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=.https?:", page.read_text())
+
+
+def test_the_list_of_errors_is_found_in_the_source() -> None:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("error_list", ROOT / "scripts" / "error_list.py")
+    assert spec is not None
+    assert spec.loader is not None
+    listed: Any = module_from_spec(spec)
+    sys.modules["error_list"] = listed  # its types look for their module
+    spec.loader.exec_module(listed)
+    assert doctest.testmod(listed).failed == 0
+    told = {(one.kind, one.message): one.hint for one in listed.errors_of()}
+    assert len(told) > 600
+    named = ("QueryError", "there is no statement in this text")
+    assert told[named].startswith("write one, such as ")
+    assert ("InputError", "there is no query | the query is given twice: {file} and -e") in told

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import http.client
+import os
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import pytest
 
+import weft
 from pages import Server, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SQL = "SELECT COUNT(*) AS n FROM t GROUP BY window(ts, '1 minute')"
 
@@ -119,3 +123,48 @@ def test_a_port_that_is_taken_is_one_clear_message(server: Server, tmp_path: Pat
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
     assert "hint: choose another --port" in done.stderr
+
+
+@pytest.mark.soak
+def test_a_page_that_is_open_costs_under_one_percent(tmp_path: Path) -> None:
+    """A micro-batch a second, all of the history, one page: processor time over time."""
+    from weft.engines.spark.streaming.checkpoint.places import Place
+    from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
+    from weft.engines.spark.streaming.journal import MOST_BATCHES, Journal
+    from weft.engines.spark.streaming.progress import Progress
+
+    checkpoint = Checkpoint(Place.of(tmp_path / "c"))
+    plan = weft.optimize(weft.parse(SQL))
+    checkpoint.write(Record(plan, "native"), 0, {})
+    (checkpoint.place / "offsets" / "0").write("")
+    journal, at = Journal(checkpoint.own), "2024-01-01T00:20:00.000Z"
+
+    def add(batch: int) -> float:
+        start = time.process_time()
+        journal.add(Progress(batch, 125_000, 2e5, 0.6, at, 90, 9, 2, 81_920, at=at))
+        return time.process_time() - start
+
+    for batch in range(MOST_BATCHES):
+        add(batch)
+    with serving("--checkpoint", "c", cwd=tmp_path) as server:
+        line = http.client.HTTPConnection(server.address, timeout=60)
+        line.request("GET", "/streams/0/events")
+        page = line.getresponse()
+        time.sleep(2)
+        began, used = time.monotonic(), processor_seconds(server.process.pid)
+        written = []
+        while time.monotonic() - began < 30:
+            written.append(add(MOST_BATCHES + len(written)))
+            time.sleep(1)
+        share = (processor_seconds(server.process.pid) - used) / (time.monotonic() - began)
+        page.close()
+        line.close()
+    driver = sum(written) / len(written)
+    print(f"page: {share:.2%} of a core; driver: {driver * 1e3:.2f} ms a micro-batch")
+    assert share / (os.cpu_count() or 1) < 0.01
+    assert driver < 0.002, "1 % of a micro-batch of 200 ms"
+
+
+def processor_seconds(process: int) -> float:
+    figures = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(figures[11]) + int(figures[12])) / os.sysconf("SC_CLK_TCK")

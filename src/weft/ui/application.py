@@ -148,7 +148,8 @@ class Pages:
                     "this page only looks", hint="start weft ui with --allow-changes"
                 )
             form = await _form(request)
-            query, sink = form.get("query", "").strip(), form.get("sink", "").strip() or None
+            query = form.get("query", "").strip()
+            sink = self._settings.sink(form.get("sink", "").strip())
             said = await anyio.to_thread.run_sync(one.ask, action, query, sink)
         except WeftError as error:
             shown, status = error_text(error), 400

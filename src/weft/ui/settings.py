@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from weft.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST_FILES = 200
 _MOST_BYTES = 1 << 20  # of a file of statements
@@ -29,16 +26,15 @@ class Settings:
     def within(self, path: Path) -> Path:
         """Return a path without links and `..`, if it lies under a root.
 
-        >>> from pathlib import Path
         >>> Settings(roots=(Path("/data"),)).within(Path("/data/../etc/passwd"))
         Traceback (most recent call last):
-        weft.errors.InputError: /etc/passwd is outside of what this page may read
+        weft.errors.InputError: /etc/passwd is outside of what this page may reach
         hint: start weft ui with --root and a folder that holds it
         """
         found = path.resolve()
         if not any(found == root or root in found.parents for root in self._resolved):
             raise InputError(
-                f"{found} is outside of what this page may read",
+                f"{found} is outside of what this page may reach",
                 hint="start weft ui with --root and a folder that holds it",
             )
         return found
@@ -46,6 +42,17 @@ class Settings:
     @property
     def _resolved(self) -> tuple[Path, ...]:
         return tuple(root.resolve() for root in self.roots)
+
+    def sink(self, text: str) -> str | None:
+        """Return where the rows of a new query are to go: nowhere of its own, or under a root."""
+        if not text:
+            return None
+        if "://" in text:
+            raise InputError(
+                f"{text} is outside of what this page may reach",
+                hint="name a folder here, or add the query with weft queries add --sink",
+            )
+        return str(self.within(Path(text).expanduser()))
 
     def files(self) -> list[str]:
         """Name the files of statements under the roots, each as a root's number and a path."""

@@ -54,6 +54,10 @@ def test_a_stream_is_seen_and_changed_in_the_browser(
         add(page, "SELECT k, MINN(v) AS lo FROM r GROUP BY k, window(ts, '30 seconds')")
         page.says("#added-0 .error", "unknown function 'MINN'")
         page.says("#added-0 .error", "^")
+        page.type("input[name=sink]", "/etc/weft")
+        add(page, COUNTS_SQL)
+        page.says("#added-0 .error", "/etc/weft is outside of what this page may reach")
+        page.type("input[name=sink]", "")
         add(page, COUNTS_SQL)
         feed.add(running)  # after this micro-batch the request is answered
         page.says("#added-0", "done: from micro-batch")
@@ -94,7 +98,7 @@ def test_a_stream_is_seen_and_changed_in_the_browser(
         assert (status, "this page only looks" in text) == (400, True)
         assert "suspend</button>" not in server.answer("/streams")[2]
         _, _, text = server.answer("/results?stream=0&query=lows")
-        assert "is outside of what this page may read" in text
+        assert "is outside of what this page may reach" in text
 
 
 def add(page: Page, sql: str) -> None:
