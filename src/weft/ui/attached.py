@@ -13,7 +13,7 @@ from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.engines.spark.streaming.checkpoint.versions import announced
 from weft.engines.spark.streaming.journal import Journal
-from weft.errors import InputError, UnsupportedError
+from weft.errors import DataError, InputError, UnsupportedError
 from weft.plan.body import COLUMNAR
 
 if TYPE_CHECKING:
@@ -75,7 +75,13 @@ class Attached:
         """Return what the checkpoint says by now; an error if no stream has run with it."""
         with self._lock:
             if self._seen is None or time.monotonic() - self._looked > _FRESH_S:
-                self._seen, self._looked = self._read(self._seen), time.monotonic()
+                try:
+                    self._seen, self._looked = self._read(self._seen), time.monotonic()
+                except (OSError, ValueError, LookupError) as error:
+                    raise DataError(
+                        f"the checkpoint {self.name} cannot be read: {error}",
+                        hint="is it whole, and was it written by this version of weft?",
+                    ) from error
             return self._seen
 
     def _read(self, before: Seen | None) -> Seen:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from weft.engines.spark.streaming.checkpoint.places import Place
-from weft.errors import UnsupportedError, WeftError
+from weft.errors import DataError, UnsupportedError, WeftError
 from weft.ui.curves import Curve, count_text
 from weft.ui.frame import card, choice, error_text, table
 
@@ -69,7 +69,12 @@ def _query(one: Attached, query: Query, settings: Settings, asked: Mapping[str, 
         raise UnsupportedError(
             f"the rows of {query.name!r} do not go to a directory", hint="look where they go"
         )
-    rows = last_rows(sink, settings)
+    try:
+        rows = last_rows(sink, settings)
+    except (OSError, ValueError) as error:  # what Arrow says of files that are no parquet
+        raise DataError(
+            f"the rows of {query.name!r} cannot be read: {error}", hint="look into the sink"
+        ) from error
     if rows is None:
         return card(query.name, '<p class="soft">no window has closed yet</p>')
     label, start, end = query.window_columns
@@ -120,9 +125,7 @@ def _curve(
     numeric = [
         name
         for name, _ in query.aggs
-        if pa.types.is_integer(rows.schema.field(name).type)
-        or pa.types.is_floating(rows.schema.field(name).type)
-        or pa.types.is_decimal(rows.schema.field(name).type)
+        if name in rows.column_names and _is_number(rows.schema.field(name).type)
     ]
     if not numeric or start not in rows.column_names:
         return ""
@@ -154,6 +157,11 @@ def _curve(
     )
     drawn = Curve(f"{column} of {window}", values, count_text, ends, width=1000).svg()
     return card(query.name, f'{form}<div class="curves large">{drawn}</div>')
+
+
+def _is_number(type: pa.DataType) -> bool:
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(is_kind(type) for is_kind in kinds)
 
 
 def _key_texts(rows: pa.Table, keys: Sequence[str]) -> Any:

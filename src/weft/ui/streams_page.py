@@ -121,5 +121,6 @@ def _why_not(seen: Seen, allow_changes: bool) -> str:
     if not allow_changes:
         why = "This page only looks: start it with --allow-changes to add and suspend queries."
     else:
-        why = f"The states of the {seen.record.strategy} strategy cannot change while it runs."
+        strategy = escape(seen.record.strategy)
+        why = f"The states of the {strategy} strategy cannot change while it runs."
     return f'<p class="soft">{why}</p>'
