@@ -79,7 +79,7 @@ def test_stats_tell_scans_shuffles_and_the_rows_of_every_node(
     # Five minutes of two devices: the slices of a minute are the windows of a minute.
     (slices,) = (line for line in lines if line[:2] == ["p1", "SLICE"])
     (minutes,) = (line for line in lines if line[:3] == ["w2", "TUMBLE", "1m"])
-    assert slices[-2] == minutes[-2] == "10"
+    assert slices[-3] == minutes[-3] == "10"
 
 
 def test_text_files_and_nanoseconds_are_read_as_the_other_engines_read_them(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from contextlib import suppress
 from dataclasses import asdict
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,18 @@ class Journal:
     """What a stream did in its last micro-batches, and where its rows go."""
 
     def __init__(self, own: Place) -> None:
+        self._own = own
         self._place = own / "progress.jsonl"
         self._sinks = own / "sinks.json"
         self._lines: deque[str] | None = None  # read when the first is added
 
     def add(self, progress: Progress) -> None:
-        """Keep the figures of a micro-batch, and forget the oldest."""
+        """Keep the figures of a micro-batch, and forget the oldest.
+
+        A checkpoint that is gone stays so: reports come a little after the stream.
+        """
+        if self._own.local is not None and not self._own.local.is_dir():
+            return
         if self._lines is None:
             before = (self._place.read() or "").splitlines()
             self._lines = deque(before, maxlen=MOST_BATCHES)
@@ -104,7 +111,9 @@ class JournalListener(StreamingQueryListener):
             journal = self._journals.get(run)
             if journal is None:
                 self._early.append((run, progress))
-            else:
+                return
+            # A stream goes on, whether or not somebody can look at it.
+            with suppress(OSError):
                 journal.add(progress)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
