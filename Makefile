@@ -1,6 +1,6 @@
 # Bare `make` prints what there is. Every target sets up what it needs first; see scripts/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench soak connect clean
+.PHONY: help setup demo test lint docs bench soak connect compat clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -61,6 +61,9 @@ soak: setup  ## run the long tests that `make test` leaves out, and random tests
 
 connect: setup  ## run the Spark tests over Spark Connect
 	@$(WITH_SPARK) SPARK_REMOTE="local[2]" $(PYTEST) tests/engines/spark $(ARGS)
+
+compat: setup  ## try every Spark that people run, and write docs/versions.md
+	@$(WITH_SPARK) $(BIN)/python scripts/compat.py $(ARGS)
 
 clean:  ## remove .venv, caches and everything that weft wrote here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov dist build \

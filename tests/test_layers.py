@@ -23,7 +23,7 @@ LAYERS = [
     {"parsing"},
     {"cost"},
     {"planners"},
-    {"compare", "kernels", "generate", "tables"},
+    {"compare", "kernels", "generate", "tables", "targets"},
     {"engines"},
     {"sessions", "plain_sql"},
     {"observation"},

@@ -40,6 +40,7 @@ from weft.window import (
 from weft.window.trailing import rows
 
 if TYPE_CHECKING:
+    from weft.engines.spark.streaming.kafka import kafka
     from weft.features import Events, as_of, rolling
     from weft.features.session import FeatureSession
     from weft.parsing import parse
@@ -59,6 +60,7 @@ _LATER = {
     "Events": "weft.features",
     "FeatureSession": "weft.features.session",
     "LocalSession": "weft.sessions.local_session",
+    "kafka": "weft.engines.spark.streaming.kafka",
     "parse": "weft.parsing",
     "as_of": "weft.features",
     "optimize": "weft.planners.portfolio",
@@ -91,7 +93,7 @@ __all__ = [
     "DataError", "Events", "FeatureSession", "InputError", "InternalError", "JoinInput",
     "JoinQuery", "LocalSession", "Plan", "Query", "QueryError", "Report", "Statistics",
     "Store", "UnsupportedError", "UserWindow", "WeftError", "Workload", "agg", "aggregate", "as_of",
-    "calendar", "counting", "cumulating", "explain", "hopping", "measured", "optimize",
+    "calendar", "counting", "cumulating", "explain", "hopping", "kafka", "measured", "optimize",
     "parse", "punctuated", "refresh", "rewrite", "rolling", "rows", "run", "session", "sql",
     "start", "tumbling", "verify", "write",
 ]  # fmt: skip

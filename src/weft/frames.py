@@ -59,8 +59,17 @@ def to_arrow(table: Any) -> pa.Table:
                 table = table.collect(engine="streaming")
             return _with_plain_text(table.to_arrow(), _VIEWS | _LARGE)
         case "spark":
-            collected: pa.Table = table.toArrow()
-            return collected
+            return _of_spark(table)
+
+
+def _of_spark(table: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if hasattr(table, "toArrow"):
+        rows: pa.Table = table.toArrow()
+        return rows
+    batches = table._collect_as_arrow()  # before Spark 4.0; of no rows there are no batches
+    return pa.Table.from_batches(batches) if batches else _of_pandas(table.toPandas())
 
 
 def from_arrow(table: pa.Table, kind: FrameKind) -> Any:

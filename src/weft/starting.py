@@ -50,12 +50,14 @@ def start(
     """Start a workload, or a query by itself, as one streaming query that reads each source once.
 
     `sinks` is one sink for all queries, or a mapping of query names to sinks. A sink is a directory
-    (parquet, each row exactly once), a function of (rows, batch number), or any object with the
-    `write` of `weft.engines.spark.streaming.sinks.Sink`. `trigger` is the time between micro-
-    batches, or "once" for all that is there now; without it they follow one another. In `mode`
-    "append" a window gives its row when it closes; in "update", which only columnar has, also
-    after each micro-batch that changed it. `technique` forces the one that puts overlapping
-    instances together; all but fan_out are columnar.
+    (parquet, each row exactly once), a table (`delta://path`, `iceberg://catalog.space.table`,
+    `jdbc:postgresql://host/db?table=name`), a topic (`kafka://host:9092/topic`), a function of
+    (rows, batch number), or any object with the `write` of
+    `weft.engines.spark.streaming.sinks.Sink`. `trigger` is the time between micro-batches, or
+    "once" for all that is there now; without it they follow one another. In `mode` "append" a
+    window gives its row when it closes; in "update", which only columnar has, also after each
+    micro-batch that changed it. `technique` forces the one that puts overlapping instances
+    together; all but fan_out are columnar.
 
     Started again with the same `checkpoint`, the stream goes on where it was. With another
     workload it is refused, and the error names what changed; under the columnar strategy queries
@@ -192,16 +194,18 @@ def _fan_out(
 
     queries = [*dict.fromkeys(emit.query for emit in record.plan.emits), *record.suspended]
     routes = routes_with(sinks, queries, record.live_sinks, roots)
+    for name, route in routes.items():
+        route.check(record.query(name))
     is_new = checkpoint.is_new(record)
     if record.strategy != COLUMNAR:
         compiled = SparkStreamEngine(record.strategy).compile(record.plan, sources)
         if is_new:
             checkpoint.write(record, checkpoint.next_batch, {})
-        return FanOutBatches(compiled, routes)
+        return FanOutBatches(compiled, routes, checkpoint, record)
     live = LiveWorkload(checkpoint, record, sources, routes, trust, roots)
     if is_new:
         live.announce(record, checkpoint.next_batch)
-    return FanOutBatches(live.compiled(), routes, live)
+    return FanOutBatches(live.compiled(), routes, checkpoint, record, live)
 
 
 def _triggered(writer: DataStreamWriter, trigger: Duration | None) -> DataStreamWriter:

@@ -35,13 +35,15 @@ def _result(table: Any, query: AnyQuery, limit: int, whole: bool) -> Result:
 
     if kind_of(table) != "spark":
         return Result(table.num_rows, table, table)
+    from weft.engines.spark.versions import collected
+
     label, start, end = query.window_columns
     order = [end, label, start, *(name for name, _ in query.keys)]
     if whole:
-        collected: pa.Table = table.toArrow().sort_by([(name, "ascending") for name in order])
-        return Result(collected.num_rows, collected, collected)
+        rows = collected(table).sort_by([(name, "ascending") for name in order])
+        return Result(rows.num_rows, rows, rows)
     kept = table.persist()
     try:
-        return Result(kept.count(), kept.orderBy(*order).limit(limit).toArrow(), None)
+        return Result(kept.count(), collected(kept.orderBy(*order).limit(limit)), None)
     finally:
         kept.unpersist()

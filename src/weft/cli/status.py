@@ -26,6 +26,9 @@ BROKEN_PIPE = 141  # what a shell reports of a command that SIGPIPE ended, such 
 _EXTRAS = {
     **dict.fromkeys(("pyspark", "py4j", "pandas"), "spark"),
     **dict.fromkeys(("starlette", "uvicorn"), "ui"),
+    **dict.fromkeys(("adbc_driver_manager", "adbc_driver_postgresql"), "postgresql"),
+    "deltalake": "delta",
+    "pyiceberg": "iceberg",
     **dict.fromkeys(("bottleneck", "duckdb", "matplotlib", "polars"), "bench"),
 }
 

@@ -203,6 +203,7 @@ class LiveWorkload:
         if sink:
             self.routes[query.name] = Route(as_sink(self.roots.checked(sink)), shared=False)
         elif shared is not None:
+            shared.check(query)
             self.routes[query.name] = shared
         elif query.name not in self.routes:
             raise QueryError(

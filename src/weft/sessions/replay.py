@@ -17,6 +17,7 @@ from weft.engines.local.windows.events import read_times
 from weft.engines.local.windows.timed_plan import is_timed
 from weft.engines.spark.common_rows import matching
 from weft.engines.spark.session import spark_schema
+from weft.engines.spark.versions import collected as collected_rows
 from weft.query import Workload
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def collected(rows: DataFrame) -> pa.Table:
     parts: list[pa.Table] = []
 
     def keep(batch: DataFrame, batch_id: int) -> None:
-        parts.append(batch.toArrow())
+        parts.append(collected_rows(batch))
 
     run_to_end(rows.writeStream.outputMode("append").foreachBatch(keep))
     return pa.concat_tables(parts)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
     from weft.engines.spark.streaming.sinks import Route
     from weft.engines.spark.streaming.streams import CompiledStream
     from weft.sessions.live_stream import LiveWorkload
@@ -26,6 +27,8 @@ class FanOutBatches:
 
     streams: Sequence[CompiledStream]
     routes: Mapping[str, Route]
+    checkpoint: Checkpoint
+    record: Record
     live: LiveWorkload | None = None  # where queries may come and go
 
     @property
@@ -57,8 +60,10 @@ class FanOutBatches:
         if self.live is not None:
             self.live.hear(rows)
             results = self.live.results(at, batch_id)
-        for query, result in results.items():
-            self.routes[query].write(query, result(rows), batch_id)
+        record = self.record if self.live is None else self.live.record
+        stream = self.checkpoint.stream
+        for name, result in results.items():
+            self.routes[name].write(record.query(name), result(rows), batch_id, stream)
 
     def _own(self, batch: DataFrame, at: int) -> DataFrame:
         if len(self.streams) == 1:

@@ -23,6 +23,8 @@ from weft.store.cut import day_text
 from weft.store.planning import planned
 from weft.store.serving import served
 from weft.store.target import ParquetFolder, Refreshed, file_name
+from weft.targets import Mark, Stretch, identity_of, target_of
+from weft.targets.base import checked
 from weft.time import DAY
 from weft.window import CalendarWindow, CumulatingWindow, PeriodicWindow
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from weft.query import AnyQuery
     from weft.store.manifest import Manifest
     from weft.store.store import Store
+    from weft.targets import Target
     from weft.window import Window
 
 Days = tuple[int, int]  # [first, last) days from 1970
@@ -45,16 +48,18 @@ class Refresh:
     """What a refresh did."""
 
     version: int  # of the store
-    files: int  # written or removed
+    files: int  # written or removed; of a table, its commits
     rows: int  # written
     whole: bool  # whether everything was computed, as for a folder that is new
 
 
 def refresh(workload: Workload | AnyQuery, store: Store, into: str | os.PathLike[str]) -> Refresh:
-    """Bring results in a folder up to what the store has now, changed instances alone.
+    """Bring results in a folder or a table up to what the store has now, changed instances alone.
 
-    The folder has parquet files of the results, which any reader of parquet takes together; of
-    several queries, a folder for each. Changes come all or none, also over a crash.
+    A folder has parquet files of the results, which any reader of parquet takes together; of
+    several queries, a folder for each. A table is `delta://path`, `iceberg://catalog.space.table`
+    or `jdbc:postgresql://host/db?table=name`, made by the first refresh; of several queries, one
+    for each. Changes come all or none, also over a crash.
 
     >>> import tempfile, weft
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -70,24 +75,57 @@ def refresh(workload: Workload | AnyQuery, store: Store, into: str | os.PathLike
     (3, 1)
     """
     asked = Workload.of(workload)
-    manifest, folder = store.manifest, Path(into)
+    manifest = store.manifest
     plan = planned(manifest, asked, _LATEST)
     reader = SliceReader(store.path, manifest)
-    found = [
-        _refresh_query(
-            query,
-            planned(manifest, Workload([query]), _LATEST),
-            reader,
-            folder / query.name if len(asked) > 1 else folder,
-        )
-        for query in plan.queries
-    ]
+    table = target_of(into) if isinstance(into, str) else None
+    found = []
+    for query in plan.queries:
+        alone = planned(manifest, Workload([query]), _LATEST)
+        if table is not None:
+            own = table.named(query.name) if len(asked) > 1 else table
+            found.append(_refresh_table(query, alone, reader, own))
+        else:
+            folder = Path(into) / query.name if len(asked) > 1 else Path(into)
+            found.append(_refresh_query(query, alone, reader, folder))
     return Refresh(
         manifest.version,
         sum(one.files for one in found),
         sum(one.rows for one in found),
         any(one.whole for one in found),
     )
+
+
+def _refresh_table(query: Query, plan: Plan, reader: SliceReader, target: Target) -> Refresh:
+    """Put what changed in place of what was there, in one transaction with the store's version."""
+    manifest = reader.manifest
+    identity = checked(target.key, query.name, identity_of(query), target)
+    target.check()
+    writer = f"refresh/{manifest.id}/{_fingerprint(query)}"
+    before = target.last(writer)
+    if before is None and not target.is_empty():
+        raise InputError(
+            f"the {target} holds rows that no refresh of {query.name} from this store has written",
+            hint="refresh into a table of its own, or remove this one",
+        )
+    if before is not None and before >= manifest.version:
+        return Refresh(manifest.version, 0, 0, False)
+    parts: list[pa.Table] = []
+    cleared: list[Stretch] = []
+    for label, window in query.windows:
+        alone = query.with_windows({label: window})
+        for days in _changed_days(manifest, alone, window, before or 0):
+            parts.append(_computed(alone, window, plan, reader, days))
+            cleared.append(Stretch(label, days[0] * DAY, days[1] * DAY))
+    if not parts:
+        return Refresh(manifest.version, 0, 0, before is None)
+    rows = pa.concat_tables(parts)
+    written = target.write(rows, identity, Mark(writer, manifest.version), cleared)
+    return Refresh(manifest.version, int(written), rows.num_rows if written else 0, before is None)
+
+
+def _fingerprint(query: Query) -> str:
+    return hashlib.sha256(repr(query).encode()).hexdigest()  # plans change as events come
 
 
 def _refresh_query(query: Query, plan: Plan, reader: SliceReader, folder: Path) -> Refresh:
@@ -100,7 +138,7 @@ def _refresh_folder(
     query: Query, plan: Plan, reader: SliceReader, target: ParquetFolder
 ) -> Refresh:
     manifest, before = reader.manifest, target.begin()
-    fingerprint = hashlib.sha256(repr(query).encode()).hexdigest()  # plans change as events come
+    fingerprint = _fingerprint(query)
     if before is not None and (before.store, before.fingerprint) != (manifest.id, fingerprint):
         raise InputError(
             f"{target.path} holds results of another store or query",

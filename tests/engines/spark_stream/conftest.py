@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from weft.engines.spark.session import local_session
 from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, STORE_SETTING
+from weft.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,3 +136,19 @@ def readings() -> pa.Table:
             "v": pa.array(random.normal(20, 5, rows)),
         }
     )
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Kafka broker for all tests; the first time its jars come from Maven."""
+    from places.kafka_broker import broker_jars, kafka_broker
+    from weft.engines.spark.connectors import AVRO, KAFKA, fetched
+
+    try:
+        broker_jars()
+        version = pyspark.__version__
+        fetched((*KAFKA.artifacts(version), *AVRO.artifacts(version)))
+    except InputError as error:
+        pytest.skip(str(error))
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as servers:
+        yield servers

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
+from places.kafka_broker import free_port
 from weft.cli.app import app
 
 if TYPE_CHECKING:
@@ -29,9 +31,9 @@ def arguments(place: Path) -> list[str]:
     return [*words, "--files-per-batch", "1"]
 
 
-def started(place: Path) -> subprocess.Popen[str]:
+def started(place: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "weft", *arguments(place)],
+        [sys.executable, "-m", "weft", *arguments(place), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,11 +45,18 @@ def test_ctrl_c_stops_the_stream_and_the_same_command_goes_on(
     streams: Any, readings: pa.Table
 ) -> None:
     streams.write(readings, 3)
-    running = started(streams.place)
+    port = free_port()
+    running = started(streams.place, "--metrics", f"127.0.0.1:{port}")
     assert running.stdout is not None
     first = running.stdout.readline()
     assert first.startswith("batch 0: 200 rows, ")
     assert "open windows" in first
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        figures = dict(
+            line.split() for line in answer.read().decode().splitlines() if line[0] != "#"
+        )
+    assert int(figures["weft_events_total"]) >= 200
+    assert int(figures["weft_open_windows"]) > 0
     running.send_signal(signal.SIGINT)
     said, complaints = running.communicate(timeout=120)
     assert running.returncode == 0, complaints

@@ -72,6 +72,18 @@ def command(
         bool,
         typer.Option("--verify", help="Also run the reference engine, and compare every row."),
     ] = False,
+    chart: Annotated[
+        bool,
+        typer.Option("--chart", help="Also draw the windows of each query over time, as text."),
+    ] = False,
+    chart_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--chart-to",
+            metavar="FILE",
+            help="Draw them into a .svg, .png or .pdf file (with several queries FILE-name.ext).",
+        ),
+    ] = None,
     limit: Annotated[
         int,
         typer.Option("--limit", "-n", metavar="N", min=0, help="Rows to show.", show_default=True),
@@ -103,13 +115,16 @@ def command(
         options = {"planner": planner, "statistics": statistics, "strategy": strategy}
         asked = {**options, "technique": technique, "engine": engine}
         made, measures = _run(workload, tables, stats, **asked)
-        results = results_of(made, workload, limit, whole=bool(targets) or verify)
+        all_rows = bool(targets) or verify or chart or chart_to is not None
+        results = results_of(made, workload, limit, whole=all_rows)
     for at, (name, result) in enumerate(results.items()):
         if at:
             say()
         show_rows(result.first, limit, title=name, rows=result.rows)
         if result.whole is not None and name in targets:
             say(f"wrote {write_table(result.whole, targets[name], overwrite=overwrite)}")
+    if chart or chart_to is not None:
+        _draw(workload, {n: r.whole for n, r in results.items()}, chart, chart_to)
     if measures is not None:
         from weft.calibration.past_runs import remember
 
@@ -123,6 +138,22 @@ def command(
             arrow = {name: to_arrow(table) for name, table in tables.items()}
             count, differences = compare(workload, arrow, rows, "this run")
         conclude(f"{count:,} rows on the reference engine and in this run", differences)
+
+
+def _draw(
+    workload: "Workload", results: "Mapping[str, Any]", as_text: bool, file: Path | None
+) -> None:
+    from weft.cli.chart import draw_to, drawn_as_text
+    from weft.cli.screen import say
+
+    for query in workload:
+        if as_text:
+            say(f"\n{drawn_as_text(query, results[query.name])}")
+        if file is not None:
+            several = len(workload) > 1
+            own = file.with_stem(f"{file.stem}-{query.name}") if several else file
+            draw_to(own, query, results[query.name])
+            say(f"drew {own}")
 
 
 def _tables(given: "Sequence[str]", workload: "Workload", engine: str) -> "dict[str, Any]":

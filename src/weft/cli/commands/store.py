@@ -119,7 +119,13 @@ def refresh(
     file: SqlFile = None,
     sql: SqlText = None,
     into: Annotated[
-        Path | None, typer.Option("--into", metavar="DIR", help="The folder of the results.")
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="PLACE",
+            help="The folder of the results, or a table: delta://PATH, "
+            "iceberg://CATALOG.NAMESPACE.TABLE, jdbc:postgresql://HOST/DB?table=NAME.",
+        ),
     ] = None,
 ) -> None:
     """Bring a folder of results up to date: the windows that changed, and no others."""
@@ -127,13 +133,15 @@ def refresh(
     from weft import refresh as bring_up_to_date
     from weft.cli.screen import say, working
     from weft.errors import InputError
+    from weft.targets import target_of
 
     if into is None:
-        raise InputError("no folder of results is given", hint="add --into DIR")
+        raise InputError("no place for the results is given", hint="add --into DIR")
     opened = Store(store)
     with working("refreshing"):
         done = bring_up_to_date(_asked(opened, file, sql), opened, into=into)
-    say(f"{into}: {done.rows:,} rows in {done.files:,} files, as of version {done.version}")
+    place = target_of(into) or into  # a table without its password
+    say(f"{place}: {done.rows:,} rows in {done.files:,} files, as of version {done.version}")
 
 
 @app.command("show")

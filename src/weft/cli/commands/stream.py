@@ -41,9 +41,11 @@ def command(
         typer.Option(
             "--sink",
             "-o",
-            metavar="PATH",
-            help="Write rows of closed windows here, as parquet, each row exactly once; with "
-            "several queries under query=NAME each.",
+            metavar="PLACE",
+            help="Write rows of closed windows here, each exactly once: a folder (parquet, with "
+            "several queries under query=NAME each), delta://PATH, "
+            "iceberg://CATALOG.NAMESPACE.TABLE, jdbc:postgresql://HOST/DB?table=NAME, or "
+            "kafka://HOST:PORT/TOPIC.",
         ),
     ],
     file: SqlFile = None,
@@ -53,10 +55,10 @@ def command(
         typer.Option(
             "--source",
             "-s",
-            metavar="NAME=DIR",
+            metavar="NAME=PLACE",
             help="A stream that the statements read: a folder of parquet, csv or json files, to "
-            "which files are added, or any source of Spark's as FORMAT://?option=value&... . "
-            "Give it once for each stream.",
+            "which files are added, kafka://HOST:PORT/TOPIC?format=json&schema=..., or any source "
+            "of Spark's as FORMAT://?option=value&... . Give it once for each stream.",
         ),
     ] = None,
     trigger: Annotated[
@@ -74,6 +76,14 @@ def command(
         int | None,
         typer.Option("--files-per-batch", metavar="N", min=1, help="Most files of one batch."),
     ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="M",
+            help="append: a row when its window closes; update: also after each change before.",
+        ),
+    ] = "append",
     strategy: Annotated[
         str | None,
         typer.Option("--strategy", metavar="S", help="native or columnar; the cheaper by default."),
@@ -118,20 +128,34 @@ def command(
     json: Annotated[
         bool, typer.Option("--json", help="Report each micro-batch as a line of JSON.")
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="[HOST]:PORT",
+            help="Serve figures: /metrics as Prometheus text, /progress as lines of JSON.",
+        ),
+    ] = None,
 ) -> None:
     """Run queries as one shared plan over streams.
 
     The source is read once, whatever the number of queries and windows; rows are written when
     their windows close. Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
+    import sys
+    from contextlib import ExitStack
+
     from weft import start
     from weft.cli.inputs import import_all, key_of, places_of, workload_or_statements
+    from weft.cli.live_table import LiveTable
     from weft.cli.screen import say, working
+    from weft.engines.spark.connectors import with_jars
     from weft.engines.spark.session import local_session
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
+    from weft.engines.spark.streaming.metrics import Metrics, MetricsServer
     from weft.engines.spark.streaming.progress import Progress, ProgressListener
-    from weft.engines.spark.streaming.sources import open_stream
+    from weft.engines.spark.streaming.sources import connectors_of, open_stream
     from weft.errors import InputError
     from weft.starting import record_for
     from weft.statement import streamed
@@ -142,32 +166,43 @@ def command(
     asked = workload_or_statements(file, sql)
     places = places_of(source or [], None if isinstance(asked, str) else asked, "source")
     with working("starting Spark"):
-        session = local_session()
+        session = local_session(settings=with_jars(connectors_of([*places.values(), sink])))
         sources = {n: open_stream(session, text, files_per_batch) for n, text in places.items()}
     sinks: Any = sink
     if isinstance(asked, str):
         workload, sources, statements = streamed(asked, sources, planner)
         sinks = _statement_sinks(sink, statements)
-        sink_root = sink_root or [str(Place.of(sink).parent)]
+        sink_root = sink_root or _roots(sink)
     else:
         workload = asked
     workload = _with_watermark(workload, watermark)
 
     if explain:
         kept = Checkpoint(Place.of(checkpoint))
-        record = record_for(workload, sources, kept, strategy, planner, technique=technique)
+        record = record_for(
+            workload, sources, kept, strategy, planner, mode=mode, technique=technique
+        )
         say(record.plan.explain())
         return
 
+    figures = Metrics()
+    shown = LiveTable(figures) if sys.stdout.isatty() and sys.stderr.isatty() and not json else None
+
     def report(progress: Progress) -> None:
-        if json:
+        figures.take(progress)
+        if shown is not None:
+            shown.take(progress)
+        elif json:
             say(progress.to_json())
         elif progress.rows or progress.late:
             say(progress.line())
 
     listener = ProgressListener(report)
     session.streams.addListener(listener)
-    try:
+    with ExitStack() as around:
+        around.callback(session.streams.removeListener, listener)
+        if metrics is not None:
+            around.enter_context(MetricsServer(metrics, figures))
         running = start(
             workload,
             sources,
@@ -175,15 +210,16 @@ def command(
             checkpoint,
             "once" if once else trigger,
             strategy,
+            mode=mode,
             planner=planner,
             technique=technique,
             trust_pickle=trust_pickle,
             pickle_key=None if pickle_key is None else key_of(pickle_key),
-            sink_roots=sink_root or None,
+            sink_roots=sink_root,
         )
+        if shown is not None:
+            around.enter_context(shown)
         _until_it_ends(running, listener)
-    finally:
-        session.streams.removeListener(listener)
     last = "" if listener.last_batch is None else f" after batch {listener.last_batch}"
     if not json:
         ended = "all that was there is done" if once else f"stopped{last}"
@@ -201,6 +237,13 @@ def _statement_sinks(
         name: StatementSink(as_sink(sink), statement, name if several else None)
         for name, statement in statements.items()
     }
+
+
+def _roots(sink: str) -> list[str]:
+    from weft.engines.spark.streaming.sinks import FileSink, as_sink
+
+    made = as_sink(sink)
+    return [str(made.place.parent)] if isinstance(made, FileSink) else []
 
 
 def _with_watermark(workload: "Workload", watermark: str | None) -> "Workload":

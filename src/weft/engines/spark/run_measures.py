@@ -19,6 +19,7 @@ from weft.cost.batch.work import total
 from weft.engines.measures import Measures, counted_work, node_rows
 from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.strategy import NativeStrategy
+from weft.engines.spark.versions import collected
 from weft.plan.planned_scope import planned_scopes
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def measured(
     """Run, compute the lazy results, and say what that took."""
     start = perf_counter()
     results = run()
-    tables = {name: frame.toArrow() for name, frame in results.items()}
+    tables = {name: collected(frame) for name, frame in results.items()}
     seconds = perf_counter() - start
     actual: dict[Node, int] = {}
     spans_us: dict[str, int] = {}

@@ -145,7 +145,9 @@ def to_spark(table: pa.Table, session: SparkSession) -> DataFrame:
         if pa.types.is_timestamp(field.type):
             table = table.set_column(at, field.name, in_microseconds(table.column(at)))
     plain = table.cast(pa.schema([pa.field(f.name, _plain(f.type)) for f in table.schema]))
-    return session.createDataFrame(plain, schema=spark_schema(plain.schema))
+    from weft.engines.spark.versions import frame_of
+
+    return frame_of(session, plain, spark_schema(plain.schema))
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
@@ -165,10 +167,9 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow types in which Python workers get rows of a DataFrame."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+    from weft.engines.spark.versions import arrow_fields
 
-    converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-    return converted
+    return arrow_fields(schema)
 
 
 def types_of(frame: DataFrame, expressions: Sequence[str]) -> list[pa.DataType]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from sqlglot import exp
 
+from weft.engines.spark.streaming.sinks import ToldSink
 from weft.errors import UnsupportedError
 from weft.query import Query, Workload
 from weft.statement.blocks import Surroundings, block_of, window_selects
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql import types as T
 
-    from weft.engines.spark.streaming.sinks import Sink
+    from weft.engines.spark.streaming.sinks import Origin, Sink
     from weft.statement.spark import SparkHost
+    from weft.targets import RowIdentity
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,23 @@ class StreamedStatement:
 class StatementSink:
     """A sink that takes the rows of a statement, not those of its windows."""
 
-    sink: Sink
+    sink: Sink | ToldSink
     statement: StreamedStatement
     query: str | None  # where the sink serves several
 
-    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
+    def check(self, query: str, identity: RowIdentity | None) -> None:
+        """Refuse a sink that has to know which columns tell the rows of a statement apart."""
+        if isinstance(self.sink, ToldSink):
+            self.sink.check(query, None)
+
+    def write_from(self, rows: DataFrame, batch_id: int, origin: Origin) -> None:
         """Hand over what the statement makes of rows that a micro-batch closed."""
-        self.sink.write(self.statement.of(rows), batch_id, self.query)
+        made = self.statement.of(rows)
+        if isinstance(self.sink, ToldSink):
+            shared = self.query is not None
+            self.sink.write_from(made, batch_id, replace(origin, shared=shared, identity=None))
+        else:
+            self.sink.write(made, batch_id, self.query)
 
 
 @dataclass

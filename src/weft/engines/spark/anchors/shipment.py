@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DoubleType, FloatType, VariantType
+from pyspark.sql.types import AtomicType, DoubleType, FloatType
 
 from weft.aggregates import AggregateCall, Partial
 from weft.engines.local.anchors.rolling_rows import EVENT, TIME
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.sql.timestamps import micros_of
+from weft.engines.spark.versions import VARIANTS
 from weft.expression import column
 from weft.window.trailing import TrailingRows
 
@@ -226,7 +227,7 @@ def tie_columns(plan: FeaturePlan, frame: DataFrame) -> tuple[str, ...]:
 
 
 def _has_order(type: DataType) -> bool:
-    return isinstance(type, AtomicType) and not isinstance(type, VariantType)
+    return isinstance(type, AtomicType) and not isinstance(type, VARIANTS)
 
 
 def _is_real(type: DataType) -> bool:

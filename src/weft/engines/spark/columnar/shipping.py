@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, assert_never
 
-from pyspark.sql.types import MapType, VariantType
+from pyspark.sql.types import MapType
 
 from weft.aggregates import AggregateCall, Partial
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.native.events import TIME, check_inputs
 from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.sql.timestamps import micros_of
+from weft.engines.spark.versions import VARIANTS
 from weft.errors import InternalError
 from weft.expression import column
 from weft.plan import Emit, Join, Node, Roll, Scan, Slice
@@ -93,7 +94,7 @@ class Shipment:
         others = [
             column(field.name)
             for field in self.frame.schema
-            if not isinstance(field.dataType, MapType | VariantType)
+            if not isinstance(field.dataType, (MapType, *VARIANTS))
         ]
         return tuple(dict.fromkeys((self.time, *measures, *others)))
 

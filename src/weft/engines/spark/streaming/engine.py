@@ -12,6 +12,7 @@ from weft.engines.spark.streaming.columnar.strategy import ColumnarStreamStrateg
 from weft.engines.spark.streaming.joins import compile_stream_joins
 from weft.engines.spark.streaming.native.strategy import NativeStreamStrategy
 from weft.engines.spark.streaming.streams import Stream, StreamStrategy, streams_of
+from weft.engines.spark.versions import state_obstacle
 from weft.errors import QueryError
 from weft.plan import Join
 from weft.plan.body import COLUMNAR, NATIVE
@@ -80,6 +81,9 @@ class SparkStreamEngine:
             return Choice(COLUMNAR, f"native cannot run it as a stream: {problems[0].reason}")
         own = [c for c in plan.strategies if not set(stream.queries).isdisjoint(c.queries)]
         native, columnar = (sum(c.native or 0.0 for c in own), sum(c.columnar or 0.0 for c in own))
+        too_old = state_obstacle()
+        if too_old is not None:
+            return Choice(NATIVE, too_old)
         if native <= columnar:
             return Choice(NATIVE, _less(native, columnar))
         return Choice(COLUMNAR, _less(columnar, native))

@@ -72,8 +72,13 @@ class Progress:
         return (
             f"batch {self.batch}: {self.rows:,} rows, {self.rows_per_second:,.0f} rows/s, "
             f"watermark {watermark.removesuffix('.000')}, {waiting}, "
-            f"{self.late:,} late, {_size(self.state_bytes)} of state"
+            f"{self.late:,} late, {self.state_size} of state"
         )
+
+    @property
+    def state_size(self) -> str:
+        """The size of the state, in words."""
+        return _size(self.state_bytes)
 
     def to_json(self) -> str:
         """Write the figures as one line of JSON."""

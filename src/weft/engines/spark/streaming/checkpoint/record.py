@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.plan import Node
-    from weft.query import Query
+    from weft.query import AnyQuery, Query
 
 FORMAT = 2
 
@@ -47,6 +47,15 @@ class Record:
     live_sinks: Mapping[str, str] = field(default_factory=dict)  # of queries added while it ran
     suspended: Mapping[str, Plan] = field(default_factory=dict)  # of each query by itself
     mode: str = "append"
+
+    def query(self, name: str) -> AnyQuery:
+        """Return a query that runs, or that is suspended."""
+        every: tuple[AnyQuery, ...] = (
+            *self.plan.queries,
+            *self.plan.joins,
+            *self.suspended_queries,
+        )
+        return next(query for query in every if query.name == name)
 
     @property
     def suspended_queries(self) -> tuple[Query, ...]:
@@ -112,6 +121,18 @@ class Checkpoint:
     def versions(self) -> str:
         """The directory of the versions of the workload."""
         return (self.own / "versions").uri
+
+    @property
+    def stream(self) -> str:
+        """The name that Spark gave the stream when it first started, and keeps."""
+        told = (self.place / "metadata").read()
+        if told is None:
+            raise DataError(
+                f"the checkpoint {self.place} has lost the name of its stream",
+                hint="put its file `metadata` back, or start anew with another directory",
+            )
+        name: str = json.loads(told.splitlines()[-1])["id"]
+        return name
 
     @property
     def next_batch(self) -> int:

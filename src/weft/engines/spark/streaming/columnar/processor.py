@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import Row
 
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes, load_chunks
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
+
+try:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+except ImportError:  # before 4.0: there are native streams alone
+    StatefulProcessor = object  # type: ignore[assignment, misc]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,6 +36,7 @@ from weft.engines.spark.streaming.columnar.scope_structs import BUCKET, Parcel, 
 from weft.engines.spark.streaming.settings import setting
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import delay_us_of, watermarked
+from weft.engines.spark.versions import state_obstacle
 from weft.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -61,8 +62,11 @@ class ColumnarStreamStrategy:
     name = "columnar"
 
     def unsupported(self, stream: Stream) -> tuple[Unsupported, ...]:
-        """Sketches of Spark's own; the operator runs every window and every other aggregate."""
+        """Sketches of Spark's own, and all without a state for rows; else every kind runs."""
         nodes = stream.nodes
+        version = state_obstacle()
+        if version is not None:
+            return (Unsupported(nodes[0], version),)
         return tuple(Unsupported(node, why) for node in nodes for why in columnar_obstacles(node))
 
     def compile(self, stream: Stream, source: DataFrame) -> CompiledStream:

@@ -1,127 +1,50 @@
-"""Where the rows of a stream go: files, tables, functions; written anew, nothing comes twice.
-
-After a crash Spark runs the last micro-batch again, with the number it had and the same events.
-A sink that knows what it wrote under a number therefore writes each row exactly once.
-"""
+"""Which sink takes the rows of which query, and where sinks of requests may lie."""
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
-from weft.engines.spark.streaming.checkpoint.places import Place, as_directory
-from weft.engines.spark.streaming.settings import setting
+from weft.engines.spark.streaming.checkpoint.places import Place
+from weft.engines.spark.streaming.kafka import SCHEME as KAFKA_SCHEME
+from weft.engines.spark.streaming.sinks.base import Origin, Sink, ToldSink
+from weft.engines.spark.streaming.sinks.files import FileSink
+from weft.engines.spark.streaming.sinks.functions import FunctionSink
+from weft.engines.spark.streaming.sinks.kafka import KafkaSink
+from weft.engines.spark.streaming.sinks.upserts import UpsertSink
 from weft.errors import QueryError, suggest
+from weft.targets import identity_of, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
-BATCH = "batch"
-QUERY = "query"
+    from weft.query import AnyQuery
+
+Given = object  # a path, a place by its scheme, a sink, or a function of rows and batch number
 
 
-@runtime_checkable
-class Sink(Protocol):
-    """Takes the rows that one micro-batch closed for a query."""
-
-    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
-        """Keep the rows; a number that was written before is the same rows again.
-
-        `query` names the query where a sink serves several.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FileSink:
-    """Parquet files, a directory `batch=N` for each micro-batch that closed a window.
-
-    Rows of several queries go to `query=NAME/batch=N`. A directory appears with all its files in
-    one step where the file system can rename, and is never changed.
-    """
-
-    place: Place
-
-    def directory_of(self, query: str | None) -> Place:
-        """Return the directory of the micro-batches of a query, or of the only one."""
-        return self.place if query is None else self.place / f"{QUERY}={as_directory(query)}"
-
-    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
-        """Write the batch, unless it is there from a run that was cut off afterwards."""
-        parent = self.directory_of(query)
-        name = f"{BATCH}={batch_id}"
-        target = parent / name
-        if "_SUCCESS" in target.names():
-            return
-        if target.local is None:
-            rows.write.mode("overwrite").parquet(target.uri)
-            return
-        passing = (parent / f"_writing-{name}").local
-        assert passing is not None
-        rows.write.mode("overwrite").parquet(str(passing))
-        _renamed(passing, target.local)
-
-
-def _renamed(passing: Path, target: Path) -> None:
-    if target.exists():  # without its mark: what a file system that cannot rename left behind
-        shutil.rmtree(target)
-    passing.rename(target)
-
-
-@dataclass(frozen=True, slots=True)
-class TableSink:
-    """A table of Spark's catalog, partitioned by the number of the micro-batch."""
-
-    name: str
-
-    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
-        """Write the partition of the batch, in place of what it held."""
-        numbered = _named(rows, query).withColumn(BATCH, F.lit(batch_id).cast("bigint"))
-        session = rows.sparkSession
-        if not session.catalog.tableExists(self.name):
-            numbered.limit(0).write.partitionBy(BATCH).format("parquet").saveAsTable(self.name)
-        # Only the partition of this batch is replaced, not the table.
-        with setting(session, "spark.sql.sources.partitionOverwriteMode", "dynamic"):
-            numbered.write.insertInto(self.name, overwrite=True)
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSink:
-    """A function of the user's: called with the rows and the number of their micro-batch."""
-
-    function: Callable[[DataFrame, int], object]
-
-    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
-        """Call it; where it serves several queries, a first column has the query's name."""
-        self.function(_named(rows, query), batch_id)
-
-
-def _named(rows: DataFrame, query: str | None) -> DataFrame:
-    return rows if query is None else rows.select(F.lit(query).alias(QUERY), "*")
-
-
-Given = object  # a path, a Sink, or a function of rows and batch number
-
-
-def as_sink(given: Given) -> Sink:
+def as_sink(given: Given) -> Sink | ToldSink:
     """Read what users give as a sink."""
+    if isinstance(given, str):
+        if given.startswith(KAFKA_SCHEME):
+            return KafkaSink.of(given)
+        target = target_of(given)
+        if target is not None:
+            return UpsertSink(target)
     if isinstance(given, str | os.PathLike):
         return FileSink(Place.of(given))
-    if isinstance(given, Sink):
+    if isinstance(given, Sink | ToldSink):
         return given
     if callable(given):
         return FunctionSink(given)
     raise QueryError(
         f"{given!r} is no sink",
-        hint="give a directory, a function of (rows, batch_id), or an object with `write`",
+        hint="give a directory, a table such as delta://path, a topic, a function of (rows, "
+        "batch_id), or an object with `write`",
     )
 
 
@@ -129,12 +52,21 @@ def as_sink(given: Given) -> Sink:
 class Route:
     """Which sink takes the rows of a query, and whether it takes other queries' as well."""
 
-    sink: Sink
+    sink: Sink | ToldSink
     shared: bool
 
-    def write(self, query: str, rows: DataFrame, batch_id: int) -> None:
+    def check(self, query: AnyQuery) -> None:
+        """Refuse a query whose rows the sink cannot keep."""
+        if isinstance(self.sink, ToldSink):
+            self.sink.check(query.name, identity_of(query))
+
+    def write(self, query: AnyQuery, rows: DataFrame, batch_id: int, stream: str) -> None:
         """Hand the rows over."""
-        self.sink.write(rows, batch_id, query if self.shared else None)
+        if isinstance(self.sink, ToldSink):
+            origin = Origin(stream, query.name, self.shared, identity_of(query))
+            self.sink.write_from(rows, batch_id, origin)
+        else:
+            self.sink.write(rows, batch_id, query.name if self.shared else None)
 
     def directory_of(self, query: str) -> str | None:
         """Return where the rows of a query lie, if they go to a directory."""
