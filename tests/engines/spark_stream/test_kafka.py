@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import weft
-from places.kafka_topics import Topics
 from weft import agg
 from weft.engines.spark.session import to_spark
 from weft.testing import assert_same_rows
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from places.kafka_topics import Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 S = 1_000_000
@@ -49,6 +50,8 @@ GROUP BY k, Windows(Window('20s', TumblingWindow(second, 20)),
 
 @pytest.fixture
 def topics(broker: str) -> Topics:
+    from places.kafka_topics import Topics
+
     return Topics(broker)
 
 
