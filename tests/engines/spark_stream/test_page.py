@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,8 @@ def add(page: Page, sql: str) -> None:
 
 
 def test_the_example_of_start_in_the_documents_runs(streams: Any) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", NAMES.read_text(), re.DOTALL)
+    code = NAMES.read_text().partition("### weft.start\n")[2].partition("```python\n")[2]
+    code = code.partition("```")[0]
     place, spark = streams.place, streams.spark
     minutes = pa.array([60 * n * S for n in range(120)], pa.timestamp("us", "UTC"))
     events = pa.table({"ts": minutes, "device": ["a", "b"] * 60, "temp": [20.0] * 120})
