@@ -76,7 +76,8 @@ def test_scopes_of_any_filters_together_give_the_rows_of_each(data, planner) -> 
     """Whatever costs say: all that may share is put together, and every engine has its rows."""
     workload = data.draw(workloads(periodic_windows(), most=8))
     table, known = data.draw(events()), data.draw(statistics)
-    plan = optimize(workload, planner, "local", known, filters="together")
+    key_sets = data.draw(st.sampled_from([None, "together"]))
+    plan = optimize(workload, planner, "local", known, filters="together", key_sets=key_sets)
     note(plan.explain("verbose"))
     wanted = ReferenceEngine().answer(workload, {"events": table})
     validate(plan.nodes)

@@ -27,7 +27,8 @@ _FAMILIES = (
         "mixed.local",
         "store.nights",
     ),
-    *("spark.batch", "spark.plans", "mixed.spark", "spark.stream", "mixed.stream"),
+    *("spark.batch", "spark.plans", "mixed.spark", "statements.spark"),
+    *("spark.stream", "mixed.stream"),
     *("anchors.spark", "regret.entries"),
 )
 

@@ -20,6 +20,7 @@ from weft.window import (
 )
 
 if TYPE_CHECKING:
+    from weft.query import Keys
     from weft.statistics import Statistics
 
 SECOND_US = 1e6
@@ -181,3 +182,18 @@ class Volumes(Rates):
     def overlap(self, window: Window) -> float:
         """Instances that one event is in."""
         return self.range_us(window) / self.period_us(window)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedVolumes(Volumes):
+    """What a source brings where nodes of one plan group its events by several key sets.
+
+    Events, and the bytes of their keys, are those of the set with the most keys.
+    """
+
+    by_keys: tuple[tuple[Keys, Volumes], ...] = ()
+
+    def rows(self, node: Node) -> float:
+        """Rows the node puts out, under its own keys."""
+        own = None if isinstance(node, Scan) else dict(self.by_keys).get(node.keys)
+        return Volumes.rows(self, node) if own is None else own.rows(node)

@@ -61,7 +61,7 @@ def rewrite(
             f"unknown dialect {dialect!r}", hint=f"use one of {', '.join(get_args(Dialect))}"
         )
     # Statements run one by one, so one that kept events of others would read them in vain.
-    plan = optimize(parse(sql), planner, "spark", statistics, filters="apart")
+    plan = optimize(parse(sql), planner, "spark", statistics, filters="apart", key_sets="apart")
     texts = rewrite_plan(plan, dialect)
     if len(texts) == 1:
         return next(iter(texts.values()))

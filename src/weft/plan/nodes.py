@@ -7,6 +7,8 @@
     Emit   partials to results, named and handed to the user
 
 A factor window is a Roll that no Emit reads. Equal nodes are the same node: sharing is equality.
+A Slice or a Roll may have fewer keys than what it reads: then it regroups, and partials of keys
+that differ in nothing else are combined.
 """
 
 from __future__ import annotations
@@ -232,6 +234,11 @@ def scan_below(node: Node) -> Scan:
     while not isinstance(node, Scan):
         node = node.inputs[0]
     return node
+
+
+def regroups(node: Slice | Roll) -> bool:
+    """True when a node has fewer keys than the slices or windows that it reads."""
+    return any(isinstance(i, Slice | Roll) and i.keys != node.keys for i in node.inputs)
 
 
 def periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from weft.plan.nodes import Emit, Join, Node, Roll, Scan, scan_below, topological
+from weft.plan.nodes import Emit, Join, Node, Roll, Scan, Slice, scan_below, topological
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,24 @@ class PlannedScope:
     def queries(self) -> tuple[str, ...]:
         """The queries answered, each once."""
         return tuple(dict.fromkeys(emit.query for emit in self.emits))
+
+    @cached_property
+    def roots(self) -> tuple[tuple[Scan, Keys], ...]:
+        """The scans that its nodes read, each with the keys that events are grouped by there.
+
+        A scope that regroups slices of more keys reads events under those.
+        """
+        found: dict[tuple[Scan, Keys], None] = {}
+        for node in self.nodes:
+            for below in node.inputs:
+                if isinstance(below, Scan) and isinstance(node, Slice | Roll):
+                    found[below, node.keys] = None
+        return tuple(found)
+
+    @property
+    def regroups(self) -> bool:
+        """True when events are read under other keys than those of the results."""
+        return self.roots != ((self.scan, self.keys),)
 
     def emits_of(self, query: str) -> tuple[Emit, ...]:
         """The results of one query."""

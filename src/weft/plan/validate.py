@@ -11,6 +11,7 @@ from weft.plan.conditions import implies
 from weft.plan.nodes import (
     FOLD,
     PICK,
+    RANGES,
     READS,
     STAIR,
     Emit,
@@ -23,6 +24,8 @@ from weft.plan.nodes import (
 )
 from weft.techniques import TECHNIQUES
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow, Window
+
+_BY_THE_CLOCK = (PeriodicWindow, CumulatingWindow, CalendarWindow)
 
 
 def validate(nodes: tuple[Node, ...]) -> None:
@@ -61,7 +64,7 @@ def _check_slice(node: Slice) -> None:
     _require(not any(p.laws().holistic for p in node.partials), "holistic-is-not-sliced", node)
     if isinstance(node.input, Slice):
         finer = node.input
-        _require(node.keys == finer.keys, "same-keys-as-the-feeder", node)
+        _check_keys(node, finer)
         _require(set(node.partials) <= set(finer.partials), "partials-come-from-the-feeder", node)
         cut = all(finer.edges.contains(c) for c in node.edges.classes)
         _require(
@@ -82,7 +85,7 @@ def _check_roll(node: Roll) -> None:
         if isinstance(feeder, Scan):
             _require(node.read == FOLD, "events-are-folded", node)
             continue
-        _require(feeder.keys == node.keys, "same-keys-as-the-feeder", node)
+        _check_keys(node, feeder)
         _require(set(node.partials) <= set(feeder.partials), "partials-come-from-the-feeder", node)
         if isinstance(feeder, Slice):
             if node.read != STAIR:
@@ -93,8 +96,26 @@ def _check_roll(node: Roll) -> None:
             _check_feeder(node, feeder)
 
 
+def _check_keys(node: Slice | Roll, feeder: Slice | Roll) -> None:
+    """Check that a node has the keys of its feeder, or regroups to fewer of them."""
+    if node.keys == feeder.keys:
+        return
+    _require(set(node.keys) < set(feeder.keys), "keys-only-shrink", node)
+    if isinstance(node, Roll):
+        _require(node.read in (FOLD, RANGES), "regrouping-combines", node)
+        _require(isinstance(node.window, _BY_THE_CLOCK), "events-of-others-move-no-window", node)
+    if isinstance(feeder, Slice):
+        cut = all(isinstance(window, _BY_THE_CLOCK) for window in feeder.edges.windows)
+        _require(cut, "events-of-others-move-no-window", node)
+    laws = [p.laws() for p in node.partials]
+    _require(not any(own.holistic for own in laws), "holistic-is-not-combined", node)
+    _require(all(own.commutative for own in laws), "regrouping-needs-commutativity", node)
+
+
 def _check_feeder(node: Roll, feeder: Roll) -> None:
     inner, outer = feeder.window, node.window
+    if inner == outer and node.keys != feeder.keys:
+        return
     if not isinstance(inner, PeriodicWindow) or not isinstance(outer, PeriodicWindow):
         _require(inner == outer, "only-periodic-windows-feed-windows", node)
         return
@@ -163,8 +184,7 @@ def _check_condition(node: Emit, exists: Partial) -> None:
     _require(exists.kind == "count", "rows-exist-by-a-count", node)
     kept = exists.where is None or implies(exists.where, scan_below(node).where)
     _require(kept, "the-scan-keeps-the-events-of-its-queries", node)
-    by_the_clock = PeriodicWindow | CumulatingWindow | CalendarWindow
-    timed = all(isinstance(roll.window, by_the_clock) for roll in rolls)
+    timed = all(isinstance(roll.window, _BY_THE_CLOCK) for roll in rolls)
     _require(timed, "events-of-others-move-no-window", node)
 
 

@@ -61,6 +61,8 @@ def candidates_of(
     if winner == MIXED:
         mixture = ", ".join(f"{t.planner} for scope {i}" for i, t in enumerate(chosen, 1))
         lines.append(Candidate(MIXED, best, f"chosen: {mixture}"))
+    elif winner not in names:
+        lines.append(Candidate(winner, best, "chosen: slices are regrouped to fewer keys"))
     return tuple(lines)
 
 

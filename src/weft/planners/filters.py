@@ -13,7 +13,7 @@ from weft.cost.selectivity import kept_fraction
 from weft.plan.scope import mixed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from weft.plan import Scope
     from weft.statistics import Statistics
@@ -57,9 +57,15 @@ def grouped(
 
 
 def sentences(
-    apart: Sequence[Scope], shared: Sequence[Scope], cost: Callable[[Scope], float]
+    apart: Sequence[Scope],
+    shared: Sequence[Scope],
+    cost: Callable[[Scope], float],
+    regrouped: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Say which queries of one source share although they differ, and why others do not."""
+    """Say which queries of one source share although they differ, and why others do not.
+
+    Of sources whose slices are `regrouped` it is said elsewhere which keys share.
+    """
     found: list[str] = []
     for family in families(apart):
         groups = [one for one in shared if any(_holds(one, scope) for scope in family)]
@@ -70,7 +76,8 @@ def sentences(
             ratio = cost(mixed(family, apart)) / max(sum(map(cost, groups)), 1e-300)
             names = "; ".join(f"{_names(g)} {_told(g.scan.where)}" for g in groups)
             found.append(f"read apart: {names}: one read for all would cost {ratio:.3g}x")
-    return (*found, *_obstacles(apart), *_keys(apart))
+    others = [scope for scope in apart if scope.scan.source not in regrouped]
+    return (*found, *_obstacles(apart), *_keys(others))
 
 
 def _together(group: Scope) -> str:

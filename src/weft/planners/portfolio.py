@@ -18,7 +18,7 @@ from weft.cost.volumes import SECOND_US, Volumes, at_part
 from weft.errors import QueryError, UnsupportedError
 from weft.plan import ENGINES, Emit, Plan, Roll, Scope, scopes_of
 from weft.plan.body import COLUMNAR, NATIVE
-from weft.plan.nodes import topological
+from weft.plan.nodes import scan_below, topological
 from weft.planners import factor, independent, slicing, subsume, weave
 from weft.planners.base import Context, Planner, Proposal, StoredSlices
 from weft.planners.comparison import (
@@ -32,6 +32,7 @@ from weft.planners.comparison import (
 )
 from weft.planners.filters import Filters, sentences
 from weft.planners.joins import is_placement, join_candidates, plan_joins
+from weft.planners.lattice import LATTICE, KeySets, regrouped
 from weft.planners.naming import check_technique
 from weft.planners.shares import MOST_SHARES, shares_of
 from weft.planners.trials import Desk, Trial, shared
@@ -80,6 +81,7 @@ def optimize(
     session: bool = False,
     store: StoredSlices | None = None,
     filters: Filters | None = None,
+    key_sets: KeySets | None = None,
 ) -> Plan:
     """Plan a workload, or a query alone: the cheapest plan of all planners, or of the one named.
 
@@ -93,8 +95,9 @@ def optimize(
     scope. `micro_batch` plans for a stream on Spark whose micro-batches have the events of that
     time, `session` for a session of the local engine: both keep windows as events come. `filters`
     forces whether queries that keep different events share their slices: "together" wherever they
-    may, or "apart"; without it costs decide. With a `store`, a `weft.Store`, the plan is over the
-    slices that are there, or says what they lack.
+    may, or "apart"; without it costs decide. `key_sets` does so for slices of several key sets, of
+    which those with fewer keys may be regrouped from others. With a `store`, a `weft.Store`, the
+    plan is over the slices that are there, or says what they lack.
     """
     if store is not None:
         return store.planned(Workload.of(workload), engine)
@@ -118,16 +121,20 @@ def optimize(
         return replace(known, technique=technique, form=form, engine=engine, strategy=strategy)
 
     desk = Desk(PLANNERS, names, context_of)
-    if filters not in (None, *get_args(Filters)):
-        raise QueryError(
-            f"filters cannot be {filters!r}", hint=f"use one of {', '.join(get_args(Filters))}"
-        )
+    for name, asked, known_ways in (("filters", filters, Filters), ("key_sets", key_sets, KeySets)):
+        if asked not in (None, *get_args(known_ways)):
+            ways = ", ".join(get_args(known_ways))
+            raise QueryError(f"{name} cannot be {asked!r}", hint=f"use one of {ways}")
     counted = model == "paper" or planner == "independent"  # as each would do by itself
     scopes = shared(apart, desk, "apart" if counted else filters)
     contexts = [context_of(scope) for scope in apart]
     trials = [desk.trials(scope, apart) for scope in scopes]
     chosen = choose(names, trials)
     _refuse_impossible(chosen)
+    told: tuple[str, ...] = ()
+    if planner == "auto" and model != "paper" and key_sets != "apart" and len(scopes) > 1:
+        chosen, told = regrouped(scopes, chosen, desk, forced=key_sets == "together")
+    among = {scan_below(t.proposal.emits[0]).source for t in chosen if t.planner == LATTICE}
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
     emits += tuple(join.emit for join in joins)
     nodes = topological(_in_query_order(emits, workload))
@@ -151,7 +158,8 @@ def optimize(
         statistics=known.statistics,
         shares=shares_of(nodes, costs, apart, [c.model for c in contexts], reasons),
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
-        + (sentences(apart, scopes, desk.cost) if len(apart) <= MOST_SHARES else ())
+        + (sentences(apart, scopes, desk.cost, among) if len(apart) <= MOST_SHARES else ())
+        + told
         + statistics_notes(apart, contexts)
         + volume_notes(contexts)
         + stream_notes(batch_us)

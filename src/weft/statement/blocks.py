@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from weft.errors import QueryError
-from weft.statement.calls import aggregates_in
+from weft.statement.grouping import Grouping, grouped_by
 from weft.statement.names import VOLATILE
 from weft.statement.relations import Obstacle, Source, definitions_for
 from weft.statement.spellings import CUMULATE, bucket_of
@@ -69,6 +69,9 @@ class Block:
     window: TimeWindow
     keys: tuple[exp.Expr, ...]  # in the order of their texts, which is that of every block
     conditions: tuple[exp.Expr, ...] = field(default=())  # of WHERE, all of which hold
+    # Of ROLLUP, CUBE and GROUPING SETS: the places of each set's keys, and what Spark numbers.
+    sets: tuple[tuple[int, ...], ...] = ()
+    numbered: tuple[str, ...] = ()  # the texts of what is grouped by, window included
 
     @property
     def events(self) -> tuple[str, str]:
@@ -76,9 +79,15 @@ class Block:
         return self.source.text, self.source.same_text(self.window.time)
 
     @property
-    def key_texts(self) -> tuple[str, ...]:
-        """The keys, as texts that are equal when they are."""
-        return tuple(map(self.source.same_text, self.keys))
+    def key_texts(self) -> tuple[tuple[str, ...], ...]:
+        """The keys of each set, as texts that are equal when they are."""
+        texts = tuple(map(self.source.same_text, self.keys))
+        return tuple(tuple(texts[at] for at in places) for places in self.key_sets)
+
+    @property
+    def key_sets(self) -> tuple[tuple[int, ...], ...]:
+        """The places of the keys of each set; without grouping sets there is one of all."""
+        return self.sets or (tuple(range(len(self.keys))),)
 
 
 def window_call(node: exp.Expr) -> exp.Anonymous | None:
@@ -111,7 +120,7 @@ def window_selects(tree: exp.Expr) -> list[exp.Select]:
 def _calls_of_grouping(select: exp.Select) -> list[exp.Expr]:
     """Return calls of windows in GROUP BY, or in SELECT where GROUP BY may mean them."""
     group = select.args["group"]
-    places = [*group.expressions]
+    places = list(grouped_by(group))
     if group.args.get("all") or any(isinstance(g, exp.Literal | exp.Column) for g in places):
         places += [item.unalias() for item in select.expressions]
     return [place for place in places if _groups_time(place)]
@@ -124,22 +133,28 @@ def block_of(select: exp.Select, around: Surroundings) -> Block:
             raise Obstacle(f"{part.rstrip('_').upper()} is Spark's")
     _refuse_volatile(select)
     source = Source.of(select)
-    grouping = _grouping(select, source, around)
-    windows = [g for g in grouping if window_call(g) is not None]
-    windows = windows or [g for g in grouping if _truncates(g)]
+    grouping = Grouping.of(select, source, around.columns_of)
+    windows = [g for g in grouping.columns if window_call(g) is not None]
+    windows = windows or [g for g in grouping.columns if _truncates(g)]
     if len(windows) != 1:
         raise Obstacle("it does not group by exactly one window")
-    keys: dict[str, exp.Expr] = {}
-    for element in grouping:
-        if element is not windows[0]:
-            keys.setdefault(source.same_text(element), element)
+    at = next(i for i, g in enumerate(grouping.columns) if g is windows[0])
+    if not all(at in one for one in grouping.sets):
+        raise Obstacle("one of its grouping sets has no window")
+    texts = tuple(map(source.same_text, grouping.columns))
+    order = sorted((i for i in range(len(texts)) if i != at), key=texts.__getitem__)
+    places = {i: place for place, i in enumerate(order)}
+    sets = tuple(tuple(sorted(places[i] for i in one - {at})) for one in grouping.sets)
     where = select.args.get("where")
     conditions = tuple(_conjuncts(where.this)) if where is not None else ()
     if _truncates(windows[0]):
         window = _truncation(windows[0], source, conditions, around.zone)
     else:
         window = _window(windows[0], source)
-    return Block(select, source, window, tuple(k for _, k in sorted(keys.items())), conditions)
+    keys = tuple(grouping.columns[i] for i in order)
+    if not grouping.analytic:
+        return Block(select, source, window, keys, conditions)
+    return Block(select, source, window, keys, conditions, sets, texts)
 
 
 def _truncation(
@@ -189,52 +204,6 @@ def _refuse_volatile(select: exp.Select) -> None:
             name = node.name.casefold()  # CURRENT_DATE needs no parentheses
         if name in VOLATILE:
             raise Obstacle(f"{name} is not the same from call to call")
-
-
-def _grouping(select: exp.Select, source: Source, around: Surroundings) -> list[exp.Expr]:
-    """Return what a block groups by, positions and aliases of SELECT replaced by what they name."""
-    group = select.args["group"]
-    items = select.expressions
-    if group.args.get("all"):
-        return _grouping_of_all(items)
-    if any(value for part, value in group.args.items() if part != "expressions"):
-        raise Obstacle("ROLLUP, CUBE and GROUPING SETS are Spark's")
-    found: list[exp.Expr] = []
-    for element in group.expressions:
-        if isinstance(element, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            raise Obstacle("ROLLUP, CUBE and GROUPING SETS are Spark's")
-        if isinstance(element, exp.Literal) and element.name.isdigit():
-            found.append(items[int(element.name) - 1].unalias())
-            continue
-        named = _alias_of(element, items)
-        if named is not None and source.same_text(named) != source.same_text(element):
-            hidden = element.name.casefold() in around.columns_of(select)
-            found.append(element if hidden else named)
-            continue
-        found.append(element)
-    return found
-
-
-def _alias_of(element: exp.Expr, items: list[exp.Expr]) -> exp.Expr | None:
-    if not isinstance(element, exp.Column) or len(element.parts) > 1:
-        return None
-    name = element.name.casefold()
-    return next(
-        (i.this for i in items if isinstance(i, exp.Alias) and i.alias.casefold() == name), None
-    )
-
-
-def _grouping_of_all(items: list[exp.Expr]) -> list[exp.Expr]:
-    found = []
-    for item in (i.unalias() for i in items):
-        if not aggregates_in(item):
-            found.append(item)
-        elif any(
-            not any(column in call.find_all(exp.Column) for call in aggregates_in(item))
-            for column in item.find_all(exp.Column)
-        ):
-            raise Obstacle("GROUP BY ALL has to look into an expression over aggregates")
-    return found
 
 
 def _window(element: exp.Expr, source: Source) -> TimeWindow:

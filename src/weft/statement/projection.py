@@ -34,6 +34,15 @@ def call_column(number: int) -> str:
     return f"weft_a{number}"
 
 
+GROUPING_ID = "weft_grouping_id"  # which set a row is of, as Spark tells it
+_TOLD = ("grouping", "grouping_id")  # what a row says of its set, not of its events
+
+
+def grouping_column(number: int) -> str:
+    """Name the column that tells whether rows of a set leave out what is grouped by."""
+    return f"weft_g{number}"
+
+
 @dataclass(frozen=True)
 class Projection:
     """The SELECT of a block over the columns of its results."""
@@ -49,7 +58,7 @@ class Projection:
         listed = [n for c in clauses for n in (c if isinstance(c, list) else [c]) if n is not None]
         found: dict[str, exp.Expr] = {}
         for part in (*select.expressions, *listed):
-            for node in aggregates_in(part):
+            for node in (n for n in aggregates_in(part) if not is_call(n, *_TOLD)):
                 found.setdefault(self.block.source.same_text(node), node)
         return tuple(found.values())
 
@@ -122,6 +131,8 @@ class Projection:
             return exp.column(known)
         if isinstance(node, exp.Column):
             return column(node, known)
+        if is_call(node, *_TOLD):
+            return exp.column(self._told(node))
         if is_aggregate(node) or isinstance(node, exp.Star):
             raise Obstacle(f"{node.sql()} is not among its results")
         if isinstance(node, exp.Alias):
@@ -133,6 +144,16 @@ class Projection:
                 if made is not child:
                     child.replace(made)
         return node
+
+    def _told(self, call: exp.Expr) -> str:
+        """Return the column of results that GROUPING(key) or GROUPING_ID() is."""
+        texts = tuple(map(self.block.source.same_text, call.expressions))
+        numbered = self.block.numbered
+        if is_call(call, "grouping") and len(texts) == 1 and texts[0] in numbered:
+            return grouping_column(numbered.index(texts[0]))
+        if is_call(call, "grouping_id") and texts in ((), numbered) and numbered:
+            return GROUPING_ID
+        raise Obstacle(f"{call.sql()} is Spark's")
 
     def _of_select(self, node: exp.Column, known: str | None) -> exp.Expr:
         if known is not None:

@@ -10,7 +10,6 @@ from sqlglot import exp
 from weft.errors import QueryError, UnsupportedError, WeftError
 from weft.plain_sql.statements import Dialect, PlainScope, in_dialect
 from weft.plain_sql.statements import rewrite as rewrite_workload
-from weft.query import Workload
 from weft.statement.blocks import Surroundings, block_of, window_selects
 from weft.statement.projection import Projection, call_column, own_name
 from weft.statement.relations import Obstacle
@@ -115,8 +114,8 @@ class _Rewriting:
         steps = [(group.source, written_of(group.events()))]
         selects: list[tuple[Member, exp.Select]] = []
         try:
-            workload = Workload(group.query(member) for member in group.members)
-            plan = optimize(workload, self.planner, "spark", self.statistics)
+            known = self.statistics
+            plan = optimize(group.workload(), self.planner, "spark", known, key_sets="apart")
             for number, scope in enumerate(planned_scopes(plan)):
                 plain = PlainScope(scope, f"{prefix}{number}_")
                 steps += plain.steps()
@@ -145,6 +144,8 @@ def _member(number: int, select: exp.Select) -> Member:
     projection.check()
     if not isinstance(block.window.kind, PeriodicWindow) or block.window.name != "window":
         raise Obstacle(f"{block.window.call} has no plain SQL")
+    if block.sets:
+        raise Obstacle("ROLLUP, CUBE and GROUPING SETS are not written out")
     if any(call.reading != "{0}" for call in projection.calls.values()):
         raise Obstacle("an aggregate of it has no plain SQL")
     if any(own_name(item) is None for item in select.expressions):

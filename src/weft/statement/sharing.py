@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from weft.aggregates import AggregateCall
-from weft.query import Query
+from weft.query import Query, Workload
 from weft.statement.calls import SharedCall, all_of, where_holds
 from weft.statement.projection import Projection, call_column, key_column
 from weft.statement.relations import select_of_source
@@ -38,6 +39,23 @@ class Member:
     def query(self) -> str:
         """The name of its query in the workload."""
         return self.name or f"block {self.number + 1}"
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of its queries: of several grouping sets each has one."""
+        if not self.block.sets:
+            return (self.query,)
+        return tuple(f"{self.query} set {at}" for at, _ in enumerate(self.block.sets, 1))
+
+    @property
+    def grouping_bits(self) -> tuple[tuple[int, ...], ...]:
+        """Tell for each set what it leaves out of all that is grouped by, in Spark's order."""
+        block = self.block
+        texts = [block.source.same_text(key) for key in block.keys]
+        kept = [{texts[at] for at in places} for places in block.sets]
+        return tuple(
+            tuple(int(text in texts and text not in own) for text in block.numbered) for own in kept
+        )
 
 
 @dataclass
@@ -73,7 +91,7 @@ class Group:
     def events(self, time: exp.Expr | None = None) -> exp.Select:
         """Return the SELECT of what the blocks read: time, keys and arguments, computed once."""
         for member in self.members:
-            self.query(member)  # names the columns
+            self.queries(member)  # names the columns
         items = [exp.alias_(time or self.time, TIME)]
         for text, name in self._columns.items():
             items.append(exp.alias_(self._trees[text].copy(), name))
@@ -113,8 +131,8 @@ class Group:
         columns = tuple(self._column(member, where_holds(a, own)) for a in arguments)
         return AggregateCall(call.function, (*columns, *call.numbers))
 
-    def query(self, member: Member) -> Query:
-        """Return the query of a block over the events."""
+    def queries(self, member: Member) -> tuple[Query, ...]:
+        """Return the queries of a block over the events: one for each set that it groups by."""
         own = self.own_conditions(member)
         aggs = {
             call_column(i): self.call(member, call)
@@ -122,15 +140,27 @@ class Group:
         }
         if own or not aggs:
             aggs[PRESENT] = self.call(member, SharedCall("count", ()))
-        return Query(
-            member.query,
-            source=self.source,
-            time=TIME,
-            keys={key_column(i): self._column(member, k) for i, k in enumerate(member.block.keys)},
-            windows={"w": member.block.window.kind},
-            aggs=aggs,
-            window_columns=WINDOW_COLUMNS,
+        keys = [self._column(member, key) for key in member.block.keys]
+        return tuple(
+            Query(
+                name,
+                source=self.source,
+                time=TIME,
+                keys={key_column(i): keys[i] for i in places},
+                windows={"w": member.block.window.kind},
+                aggs=aggs,
+                window_columns=WINDOW_COLUMNS,
+            )
+            for name, places in zip(member.queries, member.block.key_sets, strict=True)
         )
+
+    def key_names(self, member: Member) -> dict[str, str]:
+        """Return the column of events of each key, by its column of results."""
+        return {key_column(i): self._column(member, k) for i, k in enumerate(member.block.keys)}
+
+    def workload(self) -> Workload:
+        """Return the queries of all blocks."""
+        return Workload(query for member in self.members for query in self.queries(member))
 
     def answers(self) -> exp.Select:
         """Return a SELECT of all aggregates as Spark computes them, for their types alone.
@@ -166,13 +196,17 @@ class Group:
 def worthwhile(members: Sequence[Member]) -> list[Member]:
     """Return the blocks that gain from sharing.
 
-    A block gains when another one has the same events and keys, or when its own windows overlap,
-    which Spark answers with a copy of each event for each window.
+    A block gains when another one has the same events and keys, when it has several grouping sets,
+    for which Spark copies each event, or when its own windows overlap, where Spark does so too.
     """
-    scopes: dict[tuple[str, ...], list[Member]] = {}
-    for member in members:
-        scopes.setdefault(member.block.key_texts, []).append(member)
-    return [m for m in members if len(scopes[m.block.key_texts]) > 1 or m.block.window.overlaps]
+    scopes = Counter(texts for member in members for texts in set(member.block.key_texts))
+    return [
+        m
+        for m in members
+        if m.block.window.overlaps
+        or len(m.block.sets) > 1
+        or any(scopes[texts] > 1 for texts in m.block.key_texts)
+    ]
 
 
 ALONE = "no other block has its events and keys, and its windows do not overlap"

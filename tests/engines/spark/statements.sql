@@ -141,11 +141,36 @@ SELECT tag, window.start AS ws, COUNT(*) AS n FROM readings LATERAL VIEW explode
 -- name: outer lateral view with position [1 of 1]
 SELECT pos, tag, window.end, COUNT(*) AS n FROM readings LATERAL VIEW OUTER posexplode(tags) x AS pos, tag GROUP BY pos, tag, window(ts, '4 hours', '2 hours')
 
--- name: rollup over a hop [0 of 1]
+-- name: rollup over a hop [1 of 1]
 SELECT site, device, window.start, COUNT(*) FROM readings GROUP BY ROLLUP (site, device), window(ts, '4 hours', '2 hours')
 
--- name: grouping sets [0 of 0]
+-- name: grouping sets [1 of 1]
 SELECT site, status, window.start, COUNT(*), GROUPING_ID() FROM readings GROUP BY GROUPING SETS ((site, window(ts, '4 hours')), (status, window(ts, '4 hours')))
+
+-- name: cube of expressions, and what grouping says [1 of 1]
+SELECT upper(site) AS s, status, window.start AS ws, COUNT(*) AS n, AVG(temp) AS mean,
+       grouping(upper(site)) AS gs, grouping(status), grouping_id() AS g, grouping_id(upper(site), status, window(ts, '4 hours', '1 hour')) + 1
+FROM readings WHERE temp IS NOT NULL
+GROUP BY CUBE (upper(site), status), window(ts, '4 hours', '1 hour')
+HAVING grouping(status) = 1 OR COUNT(*) > 2
+
+-- name: rollup of a pair beside a key, in order [1 of 1, ordered]
+SELECT site, status, device, window.end AS at, MAX(temp) AS hi, COUNT(device) AS known
+FROM readings GROUP BY site, window(ts, '6 hours'), ROLLUP ((status, device))
+ORDER BY at, site NULLS FIRST, grouping(status), status NULLS FIRST, device NULLS FIRST
+
+-- name: grouping sets that repeat, in the order of columns that Spark numbers [1 of 1]
+SELECT site, device, window, COUNT(*) AS n, grouping_id() AS g
+FROM readings GROUP BY GROUPING SETS ((window(ts, '2 hours', '1 hour'), site), (window(ts, '2 hours', '1 hour'), site), (device, window(ts, '2 hours', '1 hour')))
+
+-- name: a grouping set without the window [0 of 1]
+SELECT site, window.start, COUNT(*) FROM readings GROUP BY GROUPING SETS ((site, window(ts, '1 hour')), (site))
+
+-- name: rollup beside a block of its keys [2 of 2]
+SELECT r.site, r.device, r.ws, r.n, h.mean
+FROM (SELECT site, device, window.start AS ws, COUNT(*) AS n FROM readings GROUP BY ROLLUP (site, device), window(ts, '1 hour')) r
+LEFT JOIN (SELECT site, device, window.start AS ws, AVG(temp) AS mean FROM readings GROUP BY site, device, window(ts, '1 hour')) h
+  ON r.site <=> h.site AND r.device <=> h.device AND r.ws = h.ws
 
 -- name: filter clauses [1 of 1]
 SELECT device, window.start AS ws, SUM(temp) FILTER (WHERE status = 'ok') AS ok, AVG(temp) FILTER (WHERE status <> 'ok') AS other,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,13 +35,21 @@ FILTERS = (None, "day = 1 AND action = 'buy'", "day = 1 AND action = 'error'")
 @given(
     workload=workloads(periodic_windows(6), st.sampled_from(WHOLE), most=8),
     table=events(),
-    planner=st.sampled_from([*PLANNERS]),
+    planner=st.sampled_from([*PLANNERS, "auto"]),
     strategy=st.sampled_from(["native", "columnar"]),
+    key_sets=st.sampled_from([None, "together"]),
 )
 def test_random_filters_and_key_sets_together(
-    spark: SparkSession, workload: weft.Workload, table: pa.Table, planner: str, strategy: str
+    spark: SparkSession,
+    workload: weft.Workload,
+    table: pa.Table,
+    planner: str,
+    strategy: str,
+    key_sets: Literal["together"] | None,
 ) -> None:
-    plan = weft.optimize(workload, planner, strategy=strategy, filters="together")
+    plan = weft.optimize(
+        workload, planner, strategy=strategy, filters="together", key_sets=key_sets
+    )
     note(plan.explain())
     wanted = ReferenceEngine().answer(workload, {"events": table})
     with SparkEngine().run(plan, {"events": to_spark(table, spark)}) as got:
@@ -106,6 +114,32 @@ def test_all_key_sets_and_filters_are_one_read_that_skips_what_no_query_keeps(
         }
         assert len(plans) == 6
         assert all("Exchange" in text for text in inside)
+
+
+def test_slices_of_the_finest_keys_are_regrouped_natively(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = clicks(tmp_path, spark)
+    finest = weft.Query(
+        "both",
+        source="clicks",
+        time="ts",
+        keys=["customer", "merchant"],
+        windows={"2h": "2 hours"},
+        aggs={"sd": agg.stddev("amount"), "last": agg.last("amount")},
+    )
+    workload = weft.Workload([*asked(None, FILTERS[1]), finest])
+    plan = weft.optimize(workload, filters="together", key_sets="together")
+    told = plan.explain()
+    assert "regrouped by customer" in told
+    assert "regrouped without keys" in told
+    read = [node for node in plan.nodes if any(isinstance(i, weft.plan.Scan) for i in node.inputs)]
+    assert len(read) == 1  # the slices of the finest keys
+    wanted = weft.run(workload, {"clicks": frame.toArrow()}, engine="reference")
+    with SparkEngine().run(plan, {"clicks": frame}) as got:
+        for query in workload.queries:
+            assert isinstance(query, weft.Query)
+            assert_same_rows(query, got[query.name].toArrow(), wanted[query.name], "spark")
 
 
 def test_write_puts_every_result_under_its_name_and_gives_the_memory_back(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from weft.aggregates import AggregateCall, Partial, rows_where
+from weft.aggregates.custom import custom
 from weft.errors import InternalError
 from weft.plan import FOLD, PICK, RANGES, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
 from weft.plan import validate as validate_module
@@ -37,6 +38,16 @@ MAX = (Partial("max", ("x",)),)
 SUM = (Partial("count_rows", ()),)
 VALUES = (Partial("values", ("x",)),)
 SCAN = Scan("t", "ts", None, ("x",))
+TOLD = custom(
+    "told_in_order",
+    lift=lambda x: (x,),
+    combine=lambda a, b: a + b,
+    lower=len,
+    identity=(),
+    commutative=False,
+    idempotent=False,
+)("x")
+LISTED = TOLD.partials
 LOW = (("lo", AggregateCall("min", ("x",))),)
 ROWS = (("n", AggregateCall("count")),)
 MID = (("mid", AggregateCall("median", ("x",))),)
@@ -124,12 +135,12 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
         ),
     ),
     (
-        "same-keys-as-the-feeder",
+        "keys-only-shrink",
         "window",
         lambda: plan(roll(minutes(20), TEN, keys=OTHER_KEYS)),
     ),
     (
-        "same-keys-as-the-feeder",
+        "keys-only-shrink",
         "slices",
         lambda: plan(
             roll(
@@ -137,6 +148,37 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
                 replace(sliced(minutes(10)), input=sliced(minutes(5)), keys=OTHER_KEYS),
                 keys=OTHER_KEYS,
             )
+        ),
+    ),
+    (
+        "regrouping-combines",
+        "pick",
+        lambda: plan(roll(minutes(10, 20), roll(minutes(10)), read=PICK, keys=())),
+    ),
+    (
+        "events-of-others-move-no-window",
+        "regrouped sessions",
+        lambda: plan(roll(session("5 minutes"), sliced(session("5 minutes")), keys=())),
+    ),
+    (
+        "events-of-others-move-no-window",
+        "regrouped slices of sessions",
+        lambda: plan(roll(minutes(10), sliced(minutes(10), session("5 minutes")), keys=())),
+    ),
+    (
+        "holistic-is-not-combined",
+        "regrouped",
+        lambda: plan(
+            roll(minutes(10), roll(minutes(10), partials=VALUES), keys=(), partials=VALUES),
+            outputs=MID,
+        ),
+    ),
+    (
+        "regrouping-needs-commutativity",
+        "custom",
+        lambda: plan(
+            roll(minutes(10), sliced(minutes(10), partials=LISTED), keys=(), partials=LISTED),
+            outputs=(("list", TOLD),),
         ),
     ),
     (
@@ -270,6 +312,11 @@ def test_every_invariant_has_a_broken_plan() -> None:
 
 
 LEGAL: dict[str, Callable[[], tuple[Node, ...]]] = {
+    "slices regrouped": lambda: plan(
+        roll(minutes(10), replace(sliced(minutes(10)), input=sliced(minutes(5)), keys=()), keys=())
+    ),
+    "a window of regrouped slices": lambda: plan(roll(minutes(10), sliced(minutes(5)), keys=())),
+    "a window regrouped": lambda: plan(roll(minutes(10), TEN, keys=())),
     "tiled": lambda: plan(roll(minutes(40), TWENTY)),
     "covered": lambda: plan(roll(minutes(10, 2), roll(minutes(8, 2)))),
     "tiled counts": lambda: plan(

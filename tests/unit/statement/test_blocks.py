@@ -64,18 +64,45 @@ def test_keys_are_named_by_column_alias_and_position() -> None:
         "SELECT lower(device) AS temp, 3 FROM t GROUP BY 1, window(ts, '1 hour')"
     )
     texts = [block.key_texts for block in (by_column, by_alias, by_place)]
-    assert texts == [("device",), ("upper(device)",), ("lower(device)",)]
+    assert texts == [(("device",),), (("upper(device)",),), (("lower(device)",),)]
+
+
+@pytest.mark.parametrize(
+    ("by", "sets"),
+    [
+        ("ROLLUP (b, a), window(ts, '1 hour')", [("a", "b"), ("b",), ()]),
+        ("CUBE (a, (b, c)), window(ts, '1 hour')", [("a", "b", "c"), ("a",), ("b", "c"), ()]),
+        ("a, window(ts, '1 hour'), ROLLUP (b)", [("a", "b"), ("a",)]),
+        ("GROUPING SETS ((a, window(ts, '1 hour')), (window(ts, '1 hour')))", [("a",), ()]),
+        ("ROLLUP (a), CUBE (b), window(ts, '1 hour')", [("a", "b"), ("a",), ("b",), ()]),
+        ("window(ts, '1 hour'), GROUPING SETS (ROLLUP (a), (b))", [("a",), (), ("b",)]),
+    ],
+)
+def test_grouping_sets_are_key_sets(by: str, sets: list[tuple[str, ...]]) -> None:
+    (block,) = blocks(f"SELECT 1 FROM t GROUP BY {by}")
+    assert list(block.key_texts) == sets
 
 
 def test_a_column_goes_before_an_alias_in_group_by() -> None:
     (block,) = blocks("SELECT upper(device) AS device FROM t GROUP BY device, window(ts, '1 hour')")
-    assert block.key_texts == ("device",)
+    assert block.key_texts == (("device",),)
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("SELECT 1 FROM t GROUP BY ROLLUP (a), window(ts, '1 hour')", "ROLLUP"),
+        (
+            "SELECT 1 FROM t GROUP BY ROLLUP (a, window(ts, '1 hour'))",
+            "grouping sets has no window",
+        ),
+        (
+            "SELECT 1 FROM t GROUP BY a, window(ts, '1 hour') WITH ROLLUP",
+            "group without the window",
+        ),
+        (
+            "SELECT 1 FROM t GROUP BY CUBE (a, b, c, d, e, f, g), window(ts, '1 hour')",
+            "64 grouping",
+        ),
         ("SELECT rand() FROM t GROUP BY window(ts, '1 hour')", "not the same from call to call"),
         ("SELECT 1 FROM t WHERE d = current_date GROUP BY window(ts, '1 hour')", "call to call"),
         ("SELECT 1 FROM t GROUP BY session_window(ts, gap)", "the length gap is not written out"),

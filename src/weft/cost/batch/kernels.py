@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from weft.aggregates.kinds import GROWING_KINDS
 from weft.cost.batch.work import Work, total, work
-from weft.plan.nodes import PICK, STAIR, Node, Roll, Scan, Slice
+from weft.plan.nodes import PICK, STAIR, Node, Roll, Scan, Slice, regroups
 from weft.techniques import LAZY, TECHNIQUES
 from weft.window import Edges, PeriodicWindow
 
@@ -45,12 +45,15 @@ class KernelWork:
             return self.folded(node.partials, self.volumes.rows(node))
         arriving, width = self.volumes.rows(node.input), len(node.partials)
         rows = self.volumes.rows(node)
+        # Rows that are regrouped are put in order anew, column by column.
+        sorted_rows = arriving if regroups(node) else 0.0
         return work(
             self.engine,
             operator=1,
             read_partial=arriving,
             combine=arriving * width,
-            write_partial=rows,
+            write_partial=rows + sorted_rows * (1 + width),
+            cold_row=sorted_rows,
         )
 
     def folded(self, partials: tuple[Partial, ...], rows: float) -> Work:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from weft.cost.batch.model import SparkModel, batch_model
 from weft.cost.batch.work import Work, total
 from weft.cost.strategies import slices_to_ship
-from weft.cost.volumes import Volumes
+from weft.cost.volumes import KeyedVolumes, Volumes
 from weft.plan.body import COLUMNAR
+from weft.plan.nodes import Scan
 from weft.plan.planned_scope import planned_scopes
 
 if TYPE_CHECKING:
@@ -24,11 +25,19 @@ def works_of(plan: PlanBody, known: Statistics, lasts_us: float) -> dict[Node, W
     `known` may be what was seen when it ran, in place of what was expected.
     """
     found: dict[Node, Work] = {}
-    for scope in planned_scopes(plan):
-        keys = tuple(text for _, text in scope.keys)
-        volumes = Volumes(known.of_keys(keys), lasts_us)
-        for node, done in zip(scope.nodes, _works(plan, scope, volumes), strict=True):
-            found[node] = total(found.get(node, {}), done)
+    scopes = planned_scopes(plan)
+    by_keys = tuple(
+        (keys, Volumes(known.of_keys(tuple(text for _, text in keys)), lasts_us))
+        for keys in dict.fromkeys(k for s in scopes for k in (s.keys, *(r for _, r in s.roots)))
+    )
+    for scope in scopes:
+        own = dict(by_keys)[scope.keys]
+        volumes = KeyedVolumes(own.statistics, lasts_us, by_keys=by_keys) if scope.regroups else own
+        counted = _works(plan, scope, volumes)
+        for node, done in zip(scope.nodes, counted, strict=True):
+            # What a scope regroups is on the bill of the scope that has it.
+            if not scope.regroups or (not isinstance(node, Scan) and node.keys == scope.keys):
+                found[node] = total(found.get(node, {}), done)
     return found
 
 

@@ -18,7 +18,7 @@ from weft.aggregates.kinds import GROWING_KINDS
 from weft.cost.batch.kernels import KernelWork
 from weft.cost.batch.work import Work, doublings, total, work
 from weft.cost.prices import COLUMNAR_PRICES, NATIVE_PRICES
-from weft.plan.nodes import PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice, regroups
 from weft.window import PeriodicWindow, SessionWindow
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ class SparkWork:
         if any(isinstance(below, Scan) for below in node.inputs):
             window = node.window if isinstance(node, Roll) else None
             return self.from_events(window, partials, rows, moved, groups)
-        return self.grouped(self.copies(node), rows, len(partials), groups)
+        combined = self.grouped(self.copies(node), rows, len(partials), groups)
+        # Rows of keys that become one lie anywhere: what is regrouped moves once more.
+        return total(combined, self._moved(rows, len(partials))) if regroups(node) else combined
 
     def from_events(
         self,

@@ -9,22 +9,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.cost.batch.work import total
+from weft.engines.base import Unsupported
 from weft.engines.local.joins.batch import run_joins
 from weft.engines.local.node_clock import NodeClock
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
+from weft.engines.local.windows.regrouping import Regrouping
+from weft.engines.local.windows.timed_plan import Base
 from weft.engines.measures import Measures, counted_work, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
+from weft.errors import UnsupportedError
 from weft.kernels.grouping.dense import bounds_of
+from weft.plan import Roll, Slice
+from weft.plan.nodes import regroups
 from weft.plan.planned_scope import planned_scopes
+from weft.plan.regrouping import CutScope, cut_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from weft.engines.base import Unsupported
     from weft.engines.local.output.closed import Closed
     from weft.engines.local.windows.events import Timed
     from weft.plan import Emit, Node, Plan, Scan
@@ -36,8 +42,13 @@ class LocalEngine:
     name = "local"
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
-        """Every plan is run."""
-        return ()
+        """Every plan is run, except where windows are regrouped and not slices."""
+        why = "it regroups windows; here slices are regrouped"
+        return tuple(
+            Unsupported(node, why)
+            for node in plan.nodes
+            if isinstance(node, Roll) and isinstance(node.feeder, Roll) and regroups(node)
+        )
 
     def run(self, plan: Plan, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Process every source once, then close all windows."""
@@ -60,7 +71,7 @@ class BatchRun:
     plan: Plan
     sources: Mapping[str, pa.Table]
     measured: bool = False
-    scopes: dict[Scan, list[ScopeOperator]] = field(default_factory=dict)
+    scopes: dict[Scan, list[Running]] = field(default_factory=dict)
     closed: dict[str, list[Closed]] = field(default_factory=dict)
     spans_us: dict[str, int] = field(default_factory=dict)
     clock: NodeClock = field(default_factory=NodeClock)
@@ -70,20 +81,24 @@ class BatchRun:
         queries = {query.name: query for query in self.plan.queries}
         schemas = {n: result_schema(q, self.sources[q.source].schema) for n, q in queries.items()}
         self.closed = {name: [] for name in queries}
-        self.scopes = operators_of(self.plan)
+        self.scopes = scopes_of(self.plan)
         operators: dict[str, ScopeOperator] = {}
-        for scan, operators_of_scan in self.scopes.items():
+        for scan, running in self.scopes.items():
             table = self.sources[scan.source]
             with self.clock.of(scan):
                 timed = read_scan(scan, table)
             if self.measured:
                 self._note_span(scan.source, timed)
-            for operator in operators_of_scan:
+            for one in running:
+                operator = one.operator
                 operator.plan.clock = self.clock if self.measured else None
-                operator.process(timed)
+                if one.cut is None:
+                    operator.process(timed)
+                for other in running:
+                    other.regroup(operator, self.clock)  # before its slices go
                 types = types_of(operator.emits, table.schema)
-                for one in operator.advance(None, types):
-                    self.closed[one.query].append(one)
+                for closed in operator.advance(None, types):
+                    self.closed[closed.query].append(closed)
                 operators.update((emit.query, operator) for emit in operator.emits)
         found = run_joins(self.plan, self.sources)
         for name in queries:
@@ -99,8 +114,9 @@ class BatchRun:
 
     def measures(self, seconds: float) -> Measures:
         """Say what `results` did."""
-        operators = [operator for those in self.scopes.values() for operator in those]
-        rows = self._rows(operators)
+        running = [one for those in self.scopes.values() for one in those]
+        operators = [one.operator for one in running]
+        rows = self._rows(running)
         return Measures(
             engine="local",
             scans=len(self.scopes),
@@ -109,16 +125,26 @@ class BatchRun:
             combines=sum(operator.combines for operator in operators),
             seconds=seconds,
             peak_bytes=peak_resident_bytes(),
-            nodes=node_rows(self.plan, rows, self.spans_us, self.clock.seconds),
+            nodes=node_rows(self.plan, rows, self.spans_us, self._seconds(running)),
             work=total(*counted_work(self.plan, rows, self.spans_us).values()),
         )
 
-    def _rows(self, operators: list[ScopeOperator]) -> dict[Node, int]:
+    def _seconds(self, running: list[Running]) -> dict[Node, float]:
+        """Return the time of every node of the plan."""
+        found: dict[Node, float] = {}
+        names = {cut: node for one in running if one.cut for cut, node in one.cut.originals.items()}
+        for node, seconds in self.clock.seconds.items():
+            known = names.get(node, node)
+            found[known] = found.get(known, 0.0) + seconds
+        return found
+
+    def _rows(self, running: list[Running]) -> dict[Node, int]:
         """Count the rows of every node: of windows handed out, those handed out."""
         found: dict[Node, int] = {}
-        for operator in operators:
+        for one in running:
+            operator = one.operator
             found[operator.scan] = max(found.get(operator.scan, 0), operator.events)
-            found.update(operator.plan.rows)
+            found.update({one.original(node): rows for node, rows in operator.plan.rows.items()})
         places = {
             name: np.concatenate([np.empty(0, np.int64), *(one.places for one in parts)])
             for name, parts in self.closed.items()
@@ -132,10 +158,68 @@ class BatchRun:
         return found
 
 
+@dataclass(slots=True)
+class Running:
+    """The operator of a scope in a batch; one that regroups slices of others reads no events."""
+
+    operator: ScopeOperator
+    cut: CutScope | None = None
+
+    def regroup(self, other: ScopeOperator, clock: NodeClock) -> None:
+        """Take over slices that another operator holds, as far as this scope regroups them."""
+        if self.cut is None:
+            return
+        numbers = {node: number for number, node in enumerate(other.plan.bases)}
+        own = self.operator
+        change = Regrouping(other.keys, other.codes, own.keys, own.codes)
+        held = list(other.slices())
+        for number, (node, base) in enumerate(own.plan.bases.items()):
+            assert isinstance(node, Slice)
+            feeder = numbers.get(self.cut.feeders[node])
+            for flow in (flow for at, flow in held if at == feeder):
+                with clock.of(node):
+                    made = change.of(flow, base.slices, tuple(base.partials))
+                own.add_slices(number, made)
+
+    def original(self, node: Node) -> Node:
+        """Return the node of the plan that a node of the operator stands for."""
+        return node if self.cut is None else self.cut.originals.get(node, node)
+
+
+def scopes_of(plan: Plan) -> dict[Scan, list[Running]]:
+    """Make the operators of a batch, those that regroup slices after those that have them."""
+    found: dict[Scan, list[Running]] = {}
+    scopes = planned_scopes(plan)
+    for scope in scopes:
+        if not scope.regroups:
+            operator = ScopeOperator.of(scope.scan, scope.keys, scope.nodes, scope.emits)
+            found.setdefault(scope.scan, []).append(Running(operator))
+    for scope in (scope for scope in scopes if scope.regroups):
+        cut = cut_scope(scope)
+        running = found.setdefault(scope.scan, [])
+        for feeder in dict.fromkeys(cut.feeders.values()):
+            own = [one.operator for one in running if one.operator.keys == feeder.keys]
+            if not own:
+                own = [ScopeOperator.of(scope.scan, feeder.keys, (), ())]
+                running.append(Running(own[0]))
+            bases = own[0].plan.bases
+            if feeder not in bases:
+                bases[feeder] = Base.of(feeder.edges, feeder.partials, ())
+        nodes = cut.scope
+        operator = ScopeOperator.of(nodes.scan, nodes.keys, nodes.nodes, nodes.emits)
+        running.append(Running(operator, cut))
+    return found
+
+
 def operators_of(plan: Plan) -> dict[Scan, list[ScopeOperator]]:
-    """Make one operator per scan and set of keys."""
+    """Make one operator per scan and set of keys, for events that come one batch after another."""
     found: dict[Scan, list[ScopeOperator]] = {}
     for scope in planned_scopes(plan):
+        if scope.regroups:
+            raise UnsupportedError(
+                f"{', '.join(scope.queries)} cannot run as events come: slices are regrouped",
+                hint="plan for a session: weft.optimize(..., session=True)",
+            )
         operator = ScopeOperator.of(scope.scan, scope.keys, scope.nodes, scope.emits)
         found.setdefault(scope.scan, []).append(operator)
     return found

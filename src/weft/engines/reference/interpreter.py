@@ -7,6 +7,7 @@ here each is a fold.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
@@ -97,9 +98,30 @@ class Interpreter:
                     _part_of_events(node.partials, own, i, i + 1) for i in range(len(own))
                 )
             else:
-                parts = self.outputs[node.input][key]
+                parts = self._fed(node.input, node)[key]
             flow[key] = _merge_into_slices(node, ends, cuts, parts)
         return flow
+
+    def _fed(self, feeder: Slice | Roll, node: Slice | Roll) -> Flow:
+        """Return what a node reads of a feeder: rows of its own keys, which may be fewer.
+
+        Rows of a coarser key lie among its events wherever their bounds do: only slices and
+        windows that follow the clock are regrouped.
+        """
+        if feeder.keys == node.keys:
+            return self.outputs[feeder]
+        places = [feeder.keys.index(key) for key in node.keys]
+        found: Flow = {}
+        for key, parts in self.outputs[feeder].items():
+            found.setdefault(tuple(key[at] for at in places), []).extend(parts)
+        events = self._events_under(node)
+        return {
+            key: [
+                _placed(part, [event.time_us for event in events[key]])
+                for part in sorted(parts, key=lambda part: (part.start_us, part.end_us))
+            ]
+            for key, parts in found.items()
+        }
 
     def _roll(self, node: Roll) -> Flow:
         if isinstance(node.feeder, Scan):
@@ -121,7 +143,7 @@ class Interpreter:
     def _roll_slices(self, node: Roll, feeder: Slice) -> Flow:
         events = self._events_under(node)
         flow: Flow = {}
-        for key, slices in self.outputs[feeder].items():
+        for key, slices in self._fed(feeder, node).items():
             flow[key] = [
                 _combined(
                     node.partials,
@@ -134,14 +156,20 @@ class Interpreter:
         return flow
 
     def _roll_windows(self, node: Roll, feeder: Roll) -> Flow:
-        if node.window == feeder.window:
+        if node.window == feeder.window and node.keys == feeder.keys:
             return self.outputs[feeder]
         outer, inner = node.window, feeder.window
+        if outer == inner:
+            return {
+                key: [_combined(node.partials, *bounds, parts) for bounds, parts in found.items()]
+                for key, rows in self._fed(feeder, node).items()
+                for found in [_by_bounds(rows)]
+            }
         if not isinstance(outer, PeriodicWindow) or not isinstance(inner, PeriodicWindow):
             raise InternalError(f"{inner} cannot feed {outer}")
         _, distance = outer.reads(inner)
         flow: Flow = {}
-        for key, rows in self.outputs[feeder].items():
+        for key, rows in self._fed(feeder, node).items():
             found: dict[tuple[int, int], list[Part]] = {}
             for row in rows:
                 for start, end in outer.instances(row.start_us):
@@ -208,6 +236,19 @@ def _combined(partials: tuple[Partial, ...], start_us: int, end_us: int, parts: 
             total = monoid.combine(total, part.partials[partial])
         values[partial] = total
     return Part(start_us, end_us, parts[0].first, max(p.stop for p in parts), values)
+
+
+def _placed(part: Part, times_us: list[int]) -> Part:
+    """Return a part with the positions of its bounds among the events of another key."""
+    first = bisect_left(times_us, part.start_us)
+    return part._replace(first=first, stop=bisect_left(times_us, part.end_us))
+
+
+def _by_bounds(parts: Iterable[Part]) -> dict[tuple[int, int], list[Part]]:
+    found: dict[tuple[int, int], list[Part]] = {}
+    for part in parts:
+        found.setdefault((part.start_us, part.end_us), []).append(part)
+    return found
 
 
 def _merge_into_slices(

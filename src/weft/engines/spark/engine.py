@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.cost.strategies import check_strategy
+from weft.engines.base import Unsupported
 from weft.engines.spark.columnar.strategy import ColumnarStrategy
 from weft.engines.spark.joins.compile import compile_joins, unsupported_joins
 from weft.engines.spark.native.shared_flow import may_share
 from weft.engines.spark.native.strategy import NativeStrategy
 from weft.engines.spark.run_measures import measured
-from weft.engines.spark.shared_rows import SharedResults, in_memory
+from weft.engines.spark.shared_rows import IN_MEMORY, SharedResults
 from weft.errors import UnsupportedError
 from weft.plan.body import NATIVE
 from weft.plan.planned_scope import PlannedScope, planned_scopes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from weft.engines.base import Unsupported
     from weft.engines.measures import Measures
     from weft.engines.spark.scopes import Strategy
     from weft.engines.spark.shared_rows import Keep
@@ -39,20 +39,21 @@ class SparkEngine:
 
     name = "spark"
 
-    def __init__(self, strategy: str | None = None, keep: Keep = in_memory) -> None:
+    def __init__(self, strategy: str | None = None, keep: Keep = IN_MEMORY) -> None:
         check_strategy(strategy)
         self._forced = strategy
         self._keep = keep
 
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
         """Name the nodes that the strategy of their scope cannot compile, and why."""
-        joins = unsupported_joins(plan)
-        found = [
-            problem
-            for scope in planned_scopes(plan)
-            for problem in self._strategy(scope, plan).unsupported(scope)
-        ]
-        return (*joins, *found)
+        found: list[Unsupported] = []
+        for scope in planned_scopes(plan):
+            strategy = self._strategy(scope, plan)
+            found += strategy.unsupported(scope)
+            if scope.regroups and not (strategy.name == NATIVE and may_share(scope)):
+                why = "slices of more keys are regrouped natively, of partials in one row, alone"
+                found += [Unsupported(roll, why) for roll in scope.rolls]
+        return (*unsupported_joins(plan), *found)
 
     def run(self, plan: Plan, sources: Mapping[str, DataFrame]) -> SharedResults:
         """Return a lazy DataFrame for each query, in the order of the plan."""
@@ -65,7 +66,7 @@ class SparkEngine:
                     f"the table {scopes[0].scan.source!r} is a stream, and this is a batch run",
                     hint="start streams with weft.start",
                 )
-            if len(scopes) > 1:
+            if len(scopes) > 1 or scopes[0].regroups:
                 compiled = NativeStrategy(self._keep).compile_together(scopes, source)
             else:
                 compiled = self._strategy(scopes[0], plan).compile(scopes[0], source)

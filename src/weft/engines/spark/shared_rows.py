@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import weakref
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from weft.engines.spark.sql.fan_out import NODE
+from weft.engines.spark.sql.fan_out import NODE, START
 from weft.expression import column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    # Makes rows, given columns that spread them, such that several readers compute them once.
-    Keep = Callable[[DataFrame, Sequence[str]], DataFrame]
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How rows that several results read are computed once."""
+
+    hold: Callable[[DataFrame, Sequence[str]], DataFrame]  # given columns that spread the rows
+    early: bool = False  # hold what is made of events, and let each result make its own windows
 
 
-def in_memory(rows: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Keep rows for results that are run one after another.
-
-    Those of a window lie together: Spark then skips what it kept of other windows.
-    """
+def _persisted(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Keep rows in memory; those of a window lie together: Spark then skips those of others."""
     return rows.sortWithinPartitions(NODE).persist()
 
 
-def in_one_statement(rows: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Let Spark compute rows once for all their readers inside one statement; nothing is kept.
+def _reused(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Let Spark compute rows once for all their readers: equal exchanges are run once.
 
-    Spark runs equal exchanges of a statement once. Its optimizer would make them unequal, by
-    sending each reader's filter and choice of columns below the exchange; neither goes through
-    a generator, which `inline` is.
+    Its optimizer would make them unequal, by sending each reader's filter and choice of columns
+    below the exchange. No filter goes below one that Spark cannot foretell, and no choice among
+    columns through a generator, which `inline` is. Columns that spread the rows stay outside of it,
+    so that what is grouped by them moves no more.
     """
-    columns = ", ".join(map(column, rows.columns))
-    return rows.repartition(*by).selectExpr(f"inline(array(struct({columns})))")
+    spread = [column(name) for name in rows.columns if name in (*by, NODE, START)]
+    others = [column(name) for name in rows.columns if name not in (*by, NODE, START)]
+    made = rows.repartition(*by).where("spark_partition_id() >= 0")
+    return made.selectExpr(*spread, f"inline(array(struct({', '.join(others)})))")
+
+
+IN_MEMORY = Keep(_persisted)  # for results that are run one after another
+IN_ONE_STATEMENT = Keep(_reused, early=True)  # nothing is kept after it
 
 
 class SharedResults(dict[str, DataFrame]):

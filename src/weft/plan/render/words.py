@@ -7,7 +7,18 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, assert_never
 
 from weft.plan.body import COLUMNAR, STOCK
-from weft.plan.nodes import PICK, STAIR, Emit, Join, JoinSide, Node, Roll, Scan, Slice
+from weft.plan.nodes import (
+    PICK,
+    STAIR,
+    Emit,
+    Join,
+    JoinSide,
+    Node,
+    Roll,
+    Scan,
+    Slice,
+    regroups,
+)
 from weft.techniques import FAN_OUT
 from weft.time import format_us
 from weft.window import PeriodicWindow
@@ -173,6 +184,8 @@ def marks(node: Node, factors: frozenset[Node]) -> tuple[str, ...]:
     """Name what is special about a node: its technique, and that nobody asked for it."""
     found = []
     if isinstance(node, Roll):
+        if regroups(node):
+            found.append(regrouped_text(node).strip())
         if node.read in (PICK, STAIR):
             found.append("stairs" if node.read == STAIR else node.read)
         if node.technique is not None:
@@ -229,6 +242,13 @@ def lifted_text(node: Slice | Roll | Join) -> str:
     return f"{partials_text(node.partials)}{by}"
 
 
+def regrouped_text(node: Slice | Roll) -> str:
+    """Say by which of its feeder's keys a node groups; nothing where it has all of them."""
+    if not regroups(node):
+        return ""
+    return f" regrouped by {keys_text(node.keys)}" if node.keys else " regrouped without keys"
+
+
 def sentence(node: Node, ids: Mapping[Node, str], factors: frozenset[Node]) -> str:
     """Say on one line what a node is, what it reads, and what is special about it."""
     match node:
@@ -236,7 +256,7 @@ def sentence(node: Node, ids: Mapping[Node, str], factors: frozenset[Node]) -> s
             return title(node)
         case Slice():
             lifted = f": {lifted_text(node)}" if isinstance(node.input, Scan) else ""
-            return f"{title(node)} from {ids[node.input]}{lifted}"
+            return f"{title(node)} from {ids[node.input]}{regrouped_text(node)}{lifted}"
         case Roll():
             read = " + ".join(
                 " ".join(filter(None, (ids[feeder], multiplier(node, feeder))))

@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from weft.engines.local.engine import LocalEngine
 from weft.errors import DataError, QueryError, UnsupportedError, WeftError
-from weft.query import Workload
 from weft.running import plan_for
 from weft.statement.blocks import WINDOWS
 from weft.statement.host import Shared, Unshareable
@@ -134,8 +133,7 @@ class LocalHost:
         engine = LocalEngine()
         sources = {EVENTS: events}
         try:
-            workload = Workload(group.query(member) for member in group.members)
-            plan = plan_for(workload, sources, engine, planner, None)
+            plan = plan_for(group.workload(), sources, engine, planner, None)
         except WeftError as error:
             raise Unshareable({m.number: error.message for m in group.members}) from error
         results = engine.run(plan, sources)
@@ -143,7 +141,7 @@ class LocalHost:
         for member in group.members:
             place = places[member.number] = f"weft_result_{self._results}"
             self._results += 1
-            table = table_of(group, member, results[member.query], events.schema)
+            table = table_of(group, member, results, events.schema)
             self._tables[place] = self._registered(place, table)
         return Shared(plan, places)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,10 +12,14 @@ from weft.statement.local.aggregates import sum_type
 from weft.statement.local.column_types import INSTANT, REALS, is_plain, spark_name
 from weft.statement.local.scope import Column, Rows
 from weft.statement.local.values import text
+from weft.statement.projection import GROUPING_ID, grouping_column
 from weft.statement.sharing import PRESENT, WINDOW_COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from weft.aggregates import AggregateCall
+    from weft.query import Query
     from weft.statement.sharing import Group, Member
 
 _SAME = frozenset({"min", "max", "min_by", "max_by", "bit_and", "bit_or", "bit_xor"})
@@ -31,8 +36,9 @@ def with_ordinals(rows: Rows, group: Group) -> Rows:
     Fields are compared one after another, a NULL before every value; a struct that is NULL itself
     orders nothing.
     """
-    calls = [call for member in group.members for _, call in group.query(member).aggs]
-    keys = {key for member in group.members for _, key in group.query(member).keys}
+    queries = [query for member in group.members for query in group.queries(member)]
+    calls = [call for query in queries for _, call in query.aggs]
+    keys = {key for query in queries for _, key in query.keys}
     ordering = {c.args[1] for c in calls if c.function in _ORDERED}
     others = {a for c in calls for a in c.args[: 1 if c.function in _ORDERED else None]}
     items, columns = [], []
@@ -62,8 +68,8 @@ def _fields_in_order(kind: pa.DataType) -> tuple[str, ...]:
 
 def obstacle_of(group: Group, member: Member, events: pa.Schema) -> str | None:
     """Say which type of a key or an argument keeps a block from being computed here."""
-    query = group.query(member)
-    for _, key in query.keys:
+    query, *_ = group.queries(member)
+    for key in group.key_names(member).values():
         kind = events.field(key).type
         if not is_plain(kind) or kind in REALS:
             return f"a key is of type {spark_name(kind)}"
@@ -77,14 +83,31 @@ def obstacle_of(group: Group, member: Member, events: pa.Schema) -> str | None:
     return None
 
 
-def table_of(group: Group, member: Member, result: pa.Table, events: pa.Schema) -> pa.Table:
+def table_of(
+    group: Group, member: Member, results: Mapping[str, pa.Table], events: pa.Schema
+) -> pa.Table:
     """Return the results of a block: keys, the window as Spark has it, aggregates."""
+    queries = zip(group.queries(member), member.grouping_bits or ((),), strict=True)
+    parts = [_of_set(group, member, results[query.name], query, events, b) for query, b in queries]
+    return pa.concat_tables(parts)
+
+
+def _of_set(
+    group: Group,
+    member: Member,
+    result: pa.Table,
+    query: Query,
+    events: pa.Schema,
+    bits: Sequence[int],
+) -> pa.Table:
+    """Return the results of one set that a block groups by; keys that it leaves out are NULL."""
     if group.own_conditions(member):
         result = result.filter(pc.field(PRESENT) > 0)
-    query = group.query(member)
     made: dict[str, Any] = {}
-    for name, key in query.keys:
-        made[name] = result[name].cast(events.field(key).type)
+    own = dict(query.keys)
+    for name, key in group.key_names(member).items():
+        kind, rows = events.field(key).type, result.num_rows
+        made[name] = result[name].cast(kind) if name in own else pa.nulls(rows, kind)
     window = member.block.window.name
     _, start, end = WINDOW_COLUMNS
     if window in ("window", "session_window"):
@@ -95,7 +118,16 @@ def table_of(group: Group, member: Member, result: pa.Table, events: pa.Schema) 
     for name, call in query.aggs:
         if name != PRESENT:
             made[name] = result[name].cast(_result_type(call, events))
+    for number, bit in enumerate(bits):
+        made[grouping_column(number)] = _repeated(bit, pa.int8(), result.num_rows)
+    if bits:
+        whole = int("".join(map(str, bits)), 2)
+        made[GROUPING_ID] = _repeated(whole, pa.int64(), result.num_rows)
     return pa.table(made)
+
+
+def _repeated(value: int, kind: pa.DataType, rows: int) -> Any:
+    return pa.array(np.full(rows, value), kind)
 
 
 def _result_type(call: AggregateCall, events: pa.Schema) -> pa.DataType:

@@ -10,11 +10,10 @@ from pyspark.sql import types as T
 from sqlglot import exp
 
 from weft.engines.spark.engine import SparkEngine
-from weft.engines.spark.shared_rows import SharedResults, in_memory, in_one_statement
+from weft.engines.spark.shared_rows import IN_MEMORY, IN_ONE_STATEMENT, SharedResults
 from weft.engines.spark.streaming.engine import SparkStreamEngine
 from weft.errors import WeftError
 from weft.plan.body import NATIVE
-from weft.query import Workload
 from weft.running import plan_for
 from weft.statement.host import Shared, Unshareable
 from weft.statement.over.rows import TakenOver
@@ -22,7 +21,7 @@ from weft.statement.relations import Obstacle
 from weft.statement.shared import Statements
 from weft.statement.sharing import EVENTS, TIME, Group, worthwhile
 from weft.statement.spark.frames import Around, rolled
-from weft.statement.spark.results import TIMES, obstacle_of, table_of
+from weft.statement.spark.results import TIMES, obstacle_of, table_of, united
 from weft.statement.spark.schema import same_types, with_nullability
 from weft.statement.spark.tables import place_of
 from weft.statement.syntax import query_of
@@ -181,15 +180,14 @@ class SparkHost:
         self, group: Group, events: DataFrame, answers: T.StructType, planner: str
     ) -> Shared:
         """Plan and compile a group; its results wait under the names of their places."""
-        keep = in_one_statement if len(self.texts) == 1 else in_memory
+        keep = IN_ONE_STATEMENT if len(self.texts) == 1 else IN_MEMORY
         # In Catalyst alone: types, order and NULL are Spark's, and no executor needs weft.
         engine: SparkEngine | SparkStreamEngine = SparkEngine(NATIVE, keep)
         if events.isStreaming:
             engine = SparkStreamEngine(NATIVE)
         sources = {EVENTS: events}
         try:
-            workload = Workload(group.query(member) for member in group.members)
-            plan = plan_for(workload, sources, engine, planner, None, strategy=NATIVE)
+            plan = plan_for(group.workload(), sources, engine, planner, None, strategy=NATIVE)
             results = engine.run(plan, sources)
         except WeftError as error:
             raise Unshareable({m.number: error.message for m in group.members}) from error
@@ -198,7 +196,8 @@ class SparkHost:
         for member in group.members:
             place = places[member.number] = place_of(len(self._results) + len(tables))
             try:
-                tables[place] = table_of(group, member, results[member.query], answers)
+                rows = united(group, member, results, events)
+                tables[place] = table_of(group, member, rows, answers)
             except Obstacle as obstacle:
                 raise Unshareable({member.number: str(obstacle)}) from obstacle
         self._kept += results.taken() if isinstance(results, SharedResults) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -9,13 +10,15 @@ from pyspark.sql import types as T
 
 from weft.aggregates.spark_sketches import MERGED_BY
 from weft.statement.blocks import TRUNCATED
-from weft.statement.projection import call_column
+from weft.statement.projection import GROUPING_ID, call_column, grouping_column
 from weft.statement.relations import Obstacle
 from weft.statement.sharing import PRESENT, WINDOW_COLUMNS
 from weft.statement.spark.schema import nullable, some_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
 
     from weft.statement.sharing import Group, Member
 
@@ -36,9 +39,9 @@ def plain_type(type: T.DataType) -> bool:
 
 def obstacle_of(group: Group, member: Member, events: DataFrame) -> str | None:
     """Say which type of a key or an argument keeps a block from being shared."""
-    query = group.query(member)
+    query, *_ = group.queries(member)
     types = {field.name: field.dataType for field in events.schema.fields}
-    for _, key in query.keys:
+    for key in group.key_names(member).values():
         if not isinstance(types[key], _PLAIN):
             return f"a key is of type {types[key].simpleString()}"
     for _, call in query.aggs:
@@ -52,6 +55,32 @@ def obstacle_of(group: Group, member: Member, events: DataFrame) -> str | None:
             if asked.counts_null:
                 return f"{asked.function} counts NULL, and other blocks keep other events"
     return None
+
+
+def united(
+    group: Group, member: Member, results: Mapping[str, DataFrame], events: DataFrame
+) -> DataFrame:
+    """Return the results of all sets that a block groups by; keys that a set leaves are NULL."""
+    block = member.block
+    if not block.sets:
+        return results[member.query]
+    keys = group.key_names(member)
+    parts = []
+    for query, bits in zip(member.queries, member.grouping_bits, strict=True):
+        own = results[query]
+        rest = [F.col(name) for name in own.columns if name not in keys]
+        listed = [
+            F.col(name) if name in own.columns else _none_of(events.schema[column].dataType, name)
+            for name, column in keys.items()
+        ]
+        told = [F.lit(bit).cast("tinyint").alias(grouping_column(i)) for i, bit in enumerate(bits)]
+        whole = F.lit(int("".join(map(str, bits)), 2)).cast("bigint").alias(GROUPING_ID)
+        parts.append(own.select(*listed, *rest, *told, whole))
+    return reduce(lambda a, b: a.unionByName(b), parts)
+
+
+def _none_of(kind: T.DataType, name: str) -> Column:
+    return F.lit(None).cast(kind).alias(name)
 
 
 def table_of(group: Group, member: Member, result: DataFrame, answers: T.StructType) -> DataFrame:
@@ -88,6 +117,9 @@ def table_of(group: Group, member: Member, result: DataFrame, answers: T.StructT
         if own.nullable and not wanted.nullable:
             column = F.coalesce(column, some_of(own.dataType)).alias(own.name)
         columns.append(column)
+    if member.block.sets:
+        told = [grouping_column(number) for number in range(len(member.block.numbered))]
+        columns += [F.col(name) for name in (*told, GROUPING_ID)]
     if group.own_conditions(member):
         result = result.where(F.col(PRESENT) > 0)
     return result.select(*columns)

@@ -112,7 +112,7 @@ class StreamStatements(Statements):
                 problem = obstacle_of(group, member, events)
                 if problem is not None:
                     raise _unable(member.query, problem)
-                queries.append(group.query(member))
+                queries += group.queries(member)
                 made[member.query] = StreamedStatement(
                     group, member, answers, schemas[member.query]
                 )
@@ -133,6 +133,8 @@ class StreamStatements(Statements):
         self._selects.append(tree)
         try:
             block = block_of(tree, Surroundings(self._columns_of, zone))
+            if block.sets:
+                raise Obstacle("its grouping sets are several results")
             member = Member(number, block, Projection(block, self._columns_of), name)
             member.projection.check_calls()
             member.projection.check()

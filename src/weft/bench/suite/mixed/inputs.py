@@ -7,6 +7,7 @@ errors, and all of it is one day.
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,7 +101,12 @@ def known(events: int) -> Statistics:
     kept = {f"action = '{action}'": part for action, part in zip(_ACTIONS, _PARTS, strict=True)}
     rare = "action = 'error' AND amount > 99"
     kept[rare] = _PARTS[2] / 100
-    return Statistics(rate=events / 86_400, keys=CUSTOMERS * MERCHANTS // 10, kept=kept)
+    counts = {"customer": CUSTOMERS, "merchant": MERCHANTS}
+    key_sets = tuple((keys, prod(counts[key] for key in keys)) for keys in KEYS)
+    pairs = CUSTOMERS * MERCHANTS
+    return Statistics(
+        rate=events / 86_400, duration="1 day", keys=pairs, kept=kept, key_sets=key_sets
+    )
 
 
 def plan_together(workload: Workload, events: int, engine: str) -> Plan:

@@ -25,7 +25,7 @@ from weft.engines.spark.columnar.shipping import Shipment
 from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.scopes import Compiled
 from weft.engines.spark.session import spark_schema
-from weft.engines.spark.shared_rows import in_memory
+from weft.engines.spark.shared_rows import IN_MEMORY
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.timestamps import timestamp_of
 from weft.plan.body import COLUMNAR
@@ -51,7 +51,7 @@ class ColumnarStrategy:
 
     name = COLUMNAR
 
-    def __init__(self, ships: Ships = "slices", keep: Keep = in_memory) -> None:
+    def __init__(self, ships: Ships = "slices", keep: Keep = IN_MEMORY) -> None:
         self._ships = ships
         self._keep = keep
 
@@ -68,7 +68,7 @@ class ColumnarStrategy:
         rows = self._rows(shipment, hosted.dump(), spark_schema(hosted.output))
         shared = len(scope.queries) > 1
         if shared:
-            rows = self._keep(rows, tuple(f"k{i}" for i in range(len(scope.keys))) or (START,))
+            rows = self._keep.hold(rows, tuple(f"k{i}" for i in range(len(scope.keys))) or (START,))
         results = {
             query: result_of(rows, scope.emits, query, hosted, shipment.time_type)
             for query in scope.queries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
@@ -46,11 +46,32 @@ class Flow:
     names: Mapping[Partial, str]
     with_last: bool  # keep the time of the last event, which ends a session
     own_partials_only: bool  # other partials of a window come from elsewhere
+    whole: Levels | None = field(default=None, kw_only=True)  # where others have the same first one
 
     @cached_property
     def levels(self) -> Levels:
         """The order in which the windows are computed."""
-        return Levels(self.branch.rolls, self.numbers)
+        return Levels(self.branch.rolls, self.numbers, self.whole)
+
+    def first_level(self) -> DataFrame:
+        """Return what is made of events, for all windows of the branch."""
+        return next(self.steps())
+
+    def above(self, first: DataFrame, rolls: tuple[Roll, ...]) -> DataFrame:
+        """Return the rows of some windows, made of the rows of the first level."""
+        partials = tuple(dict.fromkeys(p for roll in rolls for p in roll.partials))
+        own = replace(self, branch=Branch(rolls, partials), whole=self.levels)
+        (lowest, *_), (needed, *others) = self.levels, own.levels
+        rows = first
+        if needed.places < lowest.places:
+            listed = ", ".join(map(str, sorted(needed.places)))
+            rows = rows.where(f"{NODE} IN ({listed})")
+        for level in others:
+            rows = own._from_rows(rows, level)
+        return own._handed_out(rows)
+
+    def _handed_out(self, rows: DataFrame) -> DataFrame:
+        return self._by_window(rows)
 
     def rows(self) -> DataFrame:
         """Return the rows of every window of the branch."""
@@ -131,12 +152,16 @@ class Flow:
         made: Mapping[str, Aggregation],
     ) -> DataFrame:
         """Fan rows out to the places of one level, and aggregate."""
-        copies = fan_out(rows, kept, level.readings, level.special)
+        copies = self._copied(rows, kept, level)
         if len(level.places) > 1:
             return aggregated(copies, (*self._keys, NODE, START), made)
         # A column that is everywhere the same would still be hashed and moved.
         node = f"{min(level.places)} AS {NODE}"
         return aggregated(copies, (*self._keys, START), made, (node,))
+
+    def _copied(self, rows: DataFrame, kept: Sequence[str], level: Level) -> DataFrame:
+        """Fan rows out to the places of one level."""
+        return fan_out(rows, kept, level.readings, level.special)
 
     def _collapsed(self, rows: DataFrame) -> DataFrame:
         (partial,) = self.branch.partials

@@ -38,6 +38,7 @@ class Levels:
 
     rolls: tuple[Roll, ...]
     numbers: Mapping[Shape, int]  # the order of windows
+    whole: Levels | None = None  # of which these are some, under the same numbers
 
     @cached_property
     def _nodes(self) -> tuple[Node, ...]:
@@ -54,6 +55,8 @@ class Levels:
     @cached_property
     def ids(self) -> dict[Place, int]:
         """A number for every place; windows that are handed to users come first."""
+        if self.whole is not None:
+            return self.whole.ids
         emitted = [p for roll in self.rolls for p in places_of(roll)]
         emitted.sort(key=lambda place: self.numbers[place[1]] if place[1] else 0)
         others = [p for node in self._heights for p in places_of(node)]
@@ -62,6 +65,8 @@ class Levels:
     @cached_property
     def emitted(self) -> tuple[Place, ...]:
         """The places whose rows are handed to users, in the order of their numbers."""
+        if self.whole is not None:
+            return self.whole.emitted
         wanted = frozenset(self.rolls)
         return tuple(place for place in self.ids if place[0] in wanted)
 

@@ -1,7 +1,8 @@
 """Scopes of several key sets over one source: one read, and one chain of aggregations for all.
 
 A copy of an event goes to each scope that keeps it, with the keys that the scope groups by; the
-others are NULL in it. The place in the plan tells the rows of scopes apart.
+others are NULL in it. The place in the plan tells the rows of scopes apart. What regroups slices of
+more keys gets copies of these in the same way, and none of the events.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from typing import TYPE_CHECKING, Self
 from weft.engines.spark.native.aggregation import Branch, Flow
 from weft.engines.spark.native.emit import Emission
 from weft.engines.spark.native.levels import Level
-from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
+from weft.engines.spark.native.shared_events import key_names, roots_of
+from weft.engines.spark.sql.fan_out import NODE, START
+from weft.engines.spark.sql.kinds import is_holistic, is_spread, native_of
 from weft.engines.spark.sql.readings import reading_of, shapes_of
+from weft.plan.nodes import regroups
 from weft.window import SessionWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from weft.engines.spark.native.events import Events
+    from weft.engines.spark.sql.readings import Place
     from weft.plan.planned_scope import PlannedScope
 
 
@@ -30,7 +35,7 @@ class SharedFlow(Flow):
     """Compiles the windows of several scopes to rows (all keys, place, start, all partials)."""
 
     scopes: tuple[PlannedScope, ...]
-    all_keys: tuple[str, ...]  # of every scope
+    all_keys: Mapping[str, str]  # of every scope: its expression -> its column
 
     @classmethod
     def of(cls, scopes: Sequence[PlannedScope], events: Sequence[Events]) -> Self:
@@ -43,21 +48,24 @@ class SharedFlow(Flow):
             events[0].frame,
             Branch(rolls, partials),
             {shape: i for i, shape in enumerate(shapes)},
-            {p: SPARK_KINDS[p.kind] for p in partials},
+            {p: native_of(p) for p in partials},
             {p: f"p{i}" for i, p in enumerate(partials)},
             with_last=False,
             own_partials_only=False,
             scopes=tuple(scopes),
-            all_keys=tuple(dict.fromkeys(key for own in events for key in own.keys)),
+            all_keys=key_names(scopes),
         )
 
     @property
     def _keys(self) -> tuple[str, ...]:
-        return self.all_keys
+        return tuple(self.all_keys.values())
 
     def rows(self) -> DataFrame:
         """Return the rows of every window of every scope, under the numbers of their places."""
         *_, rows = self.steps()
+        return rows
+
+    def _handed_out(self, rows: DataFrame) -> DataFrame:
         return rows
 
     def emission(self, rows: DataFrame, scope: PlannedScope, events: Events) -> Emission:
@@ -67,17 +75,39 @@ class SharedFlow(Flow):
         return Emission(rows, events, numbers, self.names, {})
 
     def _clustered(self, rows: DataFrame) -> DataFrame:
-        return rows.repartition(*self.all_keys) if self.all_keys else rows
+        # Rows that are regrouped move in any case, when they have become fewer.
+        regrouped = any(scope.regroups for scope in self.scopes)
+        return rows.repartition(*self._keys) if self.all_keys and not regrouped else rows
+
+    def _copied(self, rows: DataFrame, kept: Sequence[str], level: Level) -> DataFrame:
+        """Fan rows out; copies for places of fewer keys have NULL for the others."""
+        copies = super()._copied(rows, kept, level)
+        places = self._places_of(level)
+        if not any(regroups(node) for node, _ in places.values()):
+            return copies
+        columns = {name: name for name in kept}
+        for text, name in self.all_keys.items():
+            having = [n for n, (node, _) in places.items() if text in dict(node.keys).values()]
+            if len(having) < len(places):
+                listed = ", ".join(map(str, having)) or "-1"
+                columns[name] = f"CASE WHEN {NODE} IN ({listed}) THEN {name} END AS {name}"
+        return copies.selectExpr(*columns.values(), NODE, START)
 
     def _from_events(self, level: Level) -> DataFrame:
         """Read events by the scope that they belong to."""
-        places = {number: place for place, number in self.levels.ids.items()}
+        places = self._places_of(level)
         readings = {}
-        for at, scope in enumerate(self.scopes):
-            own = [n for n in sorted(level.places) if places[n][0] in set(scope.nodes)]
-            found = [reading_of(places[n], n, scope.scan, None) for n in own]
+        for at, (scan, keys) in enumerate(roots_of(self.scopes)):
+            own = [
+                n for n, (node, _) in places.items() if (scan, keys) == (node.inputs[0], node.keys)
+            ]
+            found = [reading_of(places[n], n, scan, None) for n in sorted(own)]
             readings[at] = [reading for reading in found if reading is not None]
         return super()._from_events(Level(readings, level.special))
+
+    def _places_of(self, level: Level) -> dict[int, Place]:
+        own = level.places
+        return {number: place for place, number in self.levels.ids.items() if number in own}
 
 
 def may_share(scope: PlannedScope) -> bool:

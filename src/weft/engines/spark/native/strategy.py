@@ -28,7 +28,7 @@ from weft.engines.spark.native.sessions import (
 from weft.engines.spark.native.shared_events import events_of
 from weft.engines.spark.native.shared_flow import SharedFlow
 from weft.engines.spark.scopes import Compiled
-from weft.engines.spark.shared_rows import in_memory
+from weft.engines.spark.shared_rows import IN_MEMORY
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.kinds import is_holistic, is_spread, native_of
 from weft.engines.spark.sql.lower import rank_of
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.engines.spark.shared_rows import Keep
+    from weft.plan import Emit
     from weft.plan.planned_scope import PlannedScope
 
 
@@ -52,7 +53,7 @@ class NativeStrategy:
 
     name = "native"
 
-    def __init__(self, keep: Keep = in_memory) -> None:
+    def __init__(self, keep: Keep = IN_MEMORY) -> None:
         self._keep = keep
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
@@ -70,12 +71,15 @@ class NativeStrategy:
         """Return the lazy results of scopes with several key sets, of events that are read once."""
         events = events_of(scopes, source)
         flow = SharedFlow.of(scopes, events)
-        rows = self._keep(flow.rows(), flow.all_keys or (START,))
-        results = {
-            query: flow.emission(rows, scope, own).result(scope.emits_of(query))
-            for scope, own in zip(scopes, events, strict=True)
-            for query in scope.queries
-        }
+        by = tuple(flow.all_keys.values()) or (START,)
+        early = self._keep.early
+        rows = self._keep.hold(flow.first_level() if early else flow.rows(), by)
+        results: dict[str, DataFrame] = {}
+        for scope, own in zip(scopes, events, strict=True):
+            for query in scope.queries:
+                emits = scope.emits_of(query)
+                made = flow.above(rows, rolls_of(emits)) if early else rows
+                results[query] = flow.emission(made, scope, own).result(emits)
         return Compiled(results, (rows,))
 
     def count_rows(self, scope: PlannedScope, source: DataFrame) -> dict[Node, int]:
@@ -83,6 +87,8 @@ class NativeStrategy:
 
         This computes them once more: a run does not count what it hands from level to level.
         """
+        if scope.regroups:
+            return SharedFlow.of((scope,), events_of((scope,), source)).counts()
         return _Compilation(scope, Events.of(scope, source)).counts()
 
 
@@ -122,6 +128,10 @@ class _Compilation:
         return {shape: i for i, shape in enumerate(dict.fromkeys(shapes))}
 
     def compiled(self, keep: Keep) -> Compiled:
+        branches = self._branches(self.scope.rolls)
+        delimited = any(isinstance(roll.window, SessionWindow) for roll in self.scope.rolls)
+        if keep.early and not delimited and len(branches) == 1 and not branches[0].spread:
+            return self._compiled_early(keep, branches[0])
         sessions = [r for r in self.scope.rolls if isinstance(r.window, SessionWindow)]
         timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
         parts = []
@@ -132,10 +142,27 @@ class _Compilation:
         rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
         shared = len(self.scope.queries) > 1
         if shared:
-            rows = keep(rows, self.events.keys or (START,))
+            rows = keep.hold(rows, (*(self.events.keys or (START,)), NODE))
         emission = Emission(rows, self.events, self._windows, self._names, self.ranks)
         results = {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
         return Compiled(results, (rows,) if shared else ())
+
+    def _compiled_early(self, keep: Keep, branch: Branch) -> Compiled:
+        """Let each query make its windows of the rows that all have made of events."""
+        flow = self._flow(branch, with_last=False, apart=False)
+        own = {q: self.scope.emits_of(q) for q in self.scope.queries}
+        if len(own) == 1:
+            made = dict.fromkeys(own, flow.rows())
+        else:
+            first = keep.hold(flow.first_level(), self.events.keys or (START,))
+            made = {query: flow.above(first, rolls_of(emits)) for query, emits in own.items()}
+        results = {
+            query: Emission(rows, self.events, self._windows, self._names, self.ranks).result(
+                own[query]
+            )
+            for query, rows in made.items()
+        }
+        return Compiled(results, ())
 
     def counts(self) -> dict[Node, int]:
         timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
@@ -199,6 +226,12 @@ class _Compilation:
             for name in columns
         ]
         return rows.groupBy(*by).agg(*picked)
+
+
+def rolls_of(emits: Sequence[Emit]) -> tuple[Roll, ...]:
+    """Return the windows that results are made of, each once."""
+    found = (roll for emit in emits for roll in emit.inputs if isinstance(roll, Roll))
+    return tuple(dict.fromkeys(found))
 
 
 def _is_one_column(partial: Partial) -> bool:

@@ -21,7 +21,7 @@ from weft.engines.base import Unsupported
 from weft.engines.spark.native.aggregation import aggregated
 from weft.engines.spark.native.shared_events import events_of
 from weft.engines.spark.native.shared_flow import SharedFlow
-from weft.engines.spark.sql.fan_out import NODE, START, fan_out
+from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.streaming.native.end_times import END, end_of, start_of
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import OF_WATERMARK, watermarked
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from weft.engines.spark.native.events import Events
     from weft.engines.spark.native.levels import Level
     from weft.engines.spark.sql.partials import Aggregation
-    from weft.engines.spark.sql.readings import Place
     from weft.engines.spark.streaming.streams import Stream
     from weft.plan import Emit, Node
     from weft.plan.planned_scope import PlannedScope
@@ -111,8 +110,8 @@ class StreamFlow(SharedFlow):
         made: Mapping[str, Aggregation],
     ) -> DataFrame:
         """Fan rows out to the places of one level, and aggregate in one state."""
-        places = self._places(level)
-        copies = fan_out(rows, kept, level.readings, level.special)
+        places = self._places_of(level)
+        copies = self._copied(rows, kept, level)
         end = F.expr(f"timestamp_micros({end_of(places, self._nodes)})")
         ended = copies.select(*kept, NODE, end.alias(END, metadata=OF_WATERMARK))
         by = (*self._keys, NODE, END) if len(places) > 1 else (*self._keys, END)
@@ -124,7 +123,3 @@ class StreamFlow(SharedFlow):
     @cached_property
     def _nodes(self) -> tuple[Node, ...]:
         return tuple(dict.fromkeys(node for scope in self.scopes for node in scope.nodes))
-
-    def _places(self, level: Level) -> dict[int, Place]:
-        own = level.places
-        return {number: place for place, number in self.levels.ids.items() if number in own}

@@ -1,0 +1,1 @@
+"""Statements of Spark SQL through the front door, against `spark.sql`."""

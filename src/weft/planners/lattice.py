@@ -1,0 +1,224 @@
+"""The lattice of key sets: slices by (k1, k2) are regrouped to slices by k1, by k2, and by none.
+
+Scopes of one scan whose keys are among those of another may read its slices in place of events.
+That pays where many events make one row of the finest keys, and is dear where each makes its own,
+so both ways are priced, as they run: from one read, and in one chain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
+
+from weft.aggregates.kinds import GROWING_KINDS
+from weft.cost.batch.model import BatchModel, SparkModel
+from weft.cost.batch.unknowns import plausible, safest
+from weft.cost.volumes import KeyedVolumes
+from weft.plan import Slice, StrategyChoice
+from weft.plan.body import NATIVE
+from weft.plan.nodes import topological
+from weft.plan.validate import validate
+from weft.planners.base import Proposal
+from weft.planners.naming import named
+from weft.planners.slicing import roll
+from weft.planners.trials import Trial
+from weft.techniques import FAN_OUT
+from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.plan import Emit, Node, Scope
+    from weft.planners.base import Context
+    from weft.planners.trials import Desk
+    from weft.query import Keys
+    from weft.techniques import Form
+
+_BY_THE_CLOCK = (PeriodicWindow, CumulatingWindow, CalendarWindow)
+_MOST_CHOICES = 4  # coarser scopes of which every choice is priced
+# Partials that Catalyst keeps as rows, one for each value: they are not in the one chain of all.
+_IN_ROWS_OF_THEIR_OWN = GROWING_KINDS | {"tally"}
+LATTICE = "lattice"
+KeySets = Literal["together", "apart"]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Scopes of one scan: the finest first, then those that may regroup its slices."""
+
+    finest: Scope
+    coarser: tuple[Scope, ...]
+    context: Context  # of the finest
+
+    def emits(self, *, through_slices: bool) -> tuple[Emit, ...]:
+        """Return the results of all: slices of the finest keys, and whatever is made of them.
+
+        Coarser windows read them as they are, or through slices of their own keys.
+        """
+        finest = self.finest
+        scopes = (finest, *self.coarser)
+        windows = tuple(dict.fromkeys(w for scope in scopes for w in scope.windows))
+        partials = tuple(dict.fromkeys(p for s in scopes for p in s.partials_for(s.windows)))
+        base = Slice(finest.scan, finest.keys, Edges.of(windows), partials)
+        found: list[Emit] = []
+        for scope in scopes:
+            slices = base
+            if scope is not finest and through_slices:
+                own = scope.partials_for(scope.windows)
+                slices = Slice(base, scope.keys, Edges.of(scope.windows), own)
+            found += scope.emits({w: roll(scope, slices, w, FAN_OUT) for w in scope.windows})
+        return tuple(found)
+
+    def named(self, emits: tuple[Emit, ...], form: Form) -> tuple[Emit, ...]:
+        """Name the techniques of a plan of these scopes."""
+        exact = {p for s in (self.finest, *self.coarser) for p in s.partials_for(s.windows)}
+        columns = self.finest.exact_columns
+        known = {p for p in exact if all(arg in columns for arg in p.args)}
+        return named(emits, form, known.__contains__, self.context.technique)
+
+
+def regrouped(
+    scopes: Sequence[Scope], chosen: Sequence[Trial], desk: Desk, *, forced: bool = False
+) -> tuple[list[Trial], tuple[str, ...]]:
+    """Put scopes together whose slices are cheaper regrouped; say which, and what is gained.
+
+    Where it is `forced`, whatever can be regrouped is.
+    """
+    trials = dict(zip(scopes, chosen, strict=True))
+    left = {scope: trials[scope] for scope in scopes}
+    found: list[Trial] = []
+    told: list[str] = []
+    able = [scope for scope, trial in trials.items() if _is_able(scope, trial, desk)]
+    for finest in sorted(able, key=lambda scope: -len(scope.keys)):
+        below = [other for other in able if other in left and _is_below(other, finest)]
+        if finest not in left or not below:
+            continue
+        trial, together, note = _cheapest(finest, below, trials, desk, forced=forced)
+        if trial is not None:
+            found.append(trial)
+            told.append(note)
+            left = {scope: own for scope, own in left.items() if scope not in together}
+    return [*found, *left.values()], tuple(told)
+
+
+def _is_able(scope: Scope, trial: Trial, desk: Desk) -> bool:
+    """Tell whether slices of a scope may be regrouped, and are where it runs."""
+    context = desk.context_of(scope)
+    natively = all(choice.strategy == NATIVE for choice in trial.choices)
+    partials = [p for w in scope.windows for p in scope.shareable_partials(w)]
+    apart = _IN_ROWS_OF_THEIR_OWN if isinstance(context.model, SparkModel) else frozenset()
+    return (
+        isinstance(context.model, BatchModel)
+        and context.technique is None
+        and context.form != "incremental"
+        and natively
+        and all(isinstance(window, _BY_THE_CLOCK) for window in scope.windows)
+        and not any(scope.holistic_partials(window) for window in scope.windows)
+        and all(p.laws().commutative and p.kind not in apart for p in partials)
+    )
+
+
+def _is_below(scope: Scope, finest: Scope) -> bool:
+    return scope.scan == finest.scan and set(scope.keys) < set(finest.keys)
+
+
+def _cheapest(
+    finest: Scope,
+    below: Sequence[Scope],
+    trials: dict[Scope, Trial],
+    desk: Desk,
+    *,
+    forced: bool,
+) -> tuple[Trial | None, tuple[Scope, ...], str]:
+    """Return the plan that regroups what is cheaper so, the scopes of it, and what it gains."""
+    scopes = (finest, *below)
+    models = _models(scopes, desk)
+    native = isinstance(models[0], SparkModel)
+    form: Form = "spread" if native else "whole"
+    ways = (True, False) if native else (True,)
+    apart = [trials[scope] for scope in scopes]
+    costs = [_costs(_nodes_of(apart), models, apart)]
+    plans: list[tuple[Lattice, tuple[Emit, ...]]] = []
+    for some in [tuple(below)] if forced else _choices(below):
+        lattice = Lattice(finest, some, desk.context_of(finest))
+        rest = [trials[scope] for scope in below if scope not in some]
+        for way in ways:
+            emits = lattice.named(lattice.emits(through_slices=way), form)
+            plans.append((lattice, emits))
+            others = tuple(emit for trial in rest for emit in trial.proposal.emits)
+            costs.append(_costs(topological((*emits, *others)), models, rest, emits))
+    best = 1 + safest(costs[1:]) if forced else safest(costs)
+    if best == 0:
+        return None, (), ""
+    lattice, emits = plans[best - 1]
+    nodes = topological(emits)
+    validate(nodes)
+    priced = models[0].node_costs(nodes)
+    coarser = ", ".join(_by(scope.keys) for scope in lattice.coarser)
+    ratio = costs[0][0] / max(costs[best][0], 1e-300)
+    note = (
+        f"slices {coarser} are regrouped from slices {_by(finest.keys)}: "
+        f"from events all would cost {ratio:.3g}x"
+    )
+    choices: tuple[StrategyChoice, ...] = ()
+    if native:
+        queries = tuple(dict.fromkeys(emit.query for emit in emits))
+        why = "slices are regrouped natively"
+        choices = (StrategyChoice(queries, NATIVE, "slices", sum(priced), None, why),)
+    reasons = {w: why for trial in apart for w, why in trial.proposal.reasons.items()}
+    trial = Trial(LATTICE, Proposal(emits, reasons=reasons), nodes, priced, choices=choices)
+    return trial, (finest, *lattice.coarser), note
+
+
+def _choices(below: Sequence[Scope]) -> list[tuple[Scope, ...]]:
+    """List which coarser scopes may regroup: of few every choice, of many all or one."""
+    if len(below) > _MOST_CHOICES:
+        return [tuple(below), *((scope,) for scope in below)]
+    counts = range(len(below), 0, -1)
+    return [some for count in counts for some in combinations(below, count)]
+
+
+def _models(scopes: Sequence[Scope], desk: Desk) -> list[BatchModel]:
+    """Return the model of all these scopes together, as expected and as the unknown may have it."""
+    each = {scope: plausible(desk.context_of(scope).model) for scope in scopes}
+    found: list[BatchModel] = []
+    for case in range(max(map(len, each.values()))):
+        own = {scope: cases[min(case, len(cases) - 1)] for scope, cases in each.items()}
+        volumes = {s.keys: m.volumes for s, m in own.items() if isinstance(m, BatchModel)}
+        model = own[scopes[0]]
+        assert isinstance(model, BatchModel)
+        known = model.volumes
+        keyed = KeyedVolumes(
+            known.statistics, known.lasts_us, known.dropped, tuple(volumes.items())
+        )
+        found.append(replace(model, volumes=keyed))
+    return found
+
+
+def _costs(
+    nodes: tuple[Node, ...],
+    models: Sequence[BatchModel],
+    apart: Sequence[Trial],
+    regrouped: tuple[Emit, ...] = (),
+) -> list[float]:
+    """Price a plan in every case: on Spark all in one chain, locally scope by scope."""
+    if isinstance(models[0], SparkModel):
+        return [sum(model.node_costs(nodes)) for model in models]
+    own = topological(regrouped)
+    return [
+        sum(model.node_costs(own)) + sum(_case(trial, at) for trial in apart)
+        for at, model in enumerate(models)
+    ]
+
+
+def _case(trial: Trial, at: int) -> float:
+    return trial.cases[at] if at < len(trial.cases) else trial.cost
+
+
+def _nodes_of(trials: Sequence[Trial]) -> tuple[Node, ...]:
+    return topological(tuple(emit for trial in trials for emit in trial.proposal.emits))
+
+
+def _by(keys: Keys) -> str:
+    return f"by {', '.join(name for name, _ in keys)}" if keys else "without keys"
