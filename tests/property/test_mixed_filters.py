@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
 
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -139,6 +140,43 @@ def test_filters_share_within_a_twentieth_of_the_best_way(
     plan = optimize(workload, "auto", engine, known)
     note(plan.explain())
     assert plan.cost <= 1.05 * best
+
+
+@RELAXED
+@given(
+    chosen=st.lists(
+        st.sampled_from([(), ("k",), ("flag",), ("k", "flag"), ("k", "i")]),
+        min_size=2,
+        max_size=4,
+        unique=True,
+    ),
+    counts=st.tuples(*[st.sampled_from([1, 20, 3_000, 10**6])] * 5),
+    rate=st.sampled_from([1.0, 1e3, 1e5]),
+    wide=st.booleans(),
+)
+def test_key_sets_are_regrouped_within_a_twentieth_of_the_best_way(
+    chosen, counts, rate, wide
+) -> None:
+    """Of every choice of key sets that regroup slices of the finest, and of all apart."""
+    known = weft.Statistics(
+        rate=rate, duration="1 day", keys=100, key_sets=tuple(zip(chosen, counts, strict=False))
+    )
+    calls = {"n": agg.count(), "s": agg.sum("x")} if wide else {"n": agg.count()}
+    windows = {"m": weft.tumbling("1 hour"), "h": weft.hopping("6 hours", "1 hour")}
+    ask = {"source": "events", "time": "ts", "aggs": calls, "windows": windows}
+    queries = [weft.Query(f"q{at}", keys=list(keys), **ask) for at, keys in enumerate(chosen)]
+
+    def cost(some: list[weft.Query], key_sets: Literal["together", "apart"] | None) -> float:
+        plan = optimize(weft.Workload(some), "auto", "local", known, key_sets=key_sets)
+        return plan.cost
+
+    alone = {query.name: cost([query], None) for query in queries}
+    best = sum(alone.values())
+    for count in range(2, len(queries) + 1):
+        for some in combinations(queries, count):
+            rest = sum(alone[query.name] for query in queries if query not in some)
+            best = min(best, cost(list(some), "together") + rest)
+    assert cost(queries, None) <= 1.05 * best
 
 
 def test_what_all_filters_ask_stays_in_the_one_scan() -> None:

@@ -408,3 +408,13 @@ UNION ALL
 SELECT sym, window.start, HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(qty)) FROM trades GROUP BY sym, window(t, '20 minutes')
 UNION ALL
 SELECT sym, window.start, SIZE(APPROX_TOP_K(side)) FROM trades WHERE px > 110 GROUP BY sym, window(t, '30 minutes')
+
+-- name: pairs and distinct values under names [1 of 1]
+SELECT sym, window.start AS ws, CORR(px, qty) AS c, COVAR_POP(px, qty) AS cp, COVAR_SAMP(px, qty) AS cs, REGR_SLOPE(px, qty) AS slope,
+       REGR_INTERCEPT(px, qty) AS at, REGR_R2(px, qty) AS r2, REGR_COUNT(px, qty) AS both, REGR_AVGX(px, qty) AS ax, SKEWNESS(px) AS sk, KURTOSIS(px) AS ku,
+       SUM(DISTINCT qty) AS total, AVG(DISTINCT qty) AS mean, SUM(DISTINCT px) AS prices
+FROM trades GROUP BY sym, window(t, '1 hour', '30 minutes')
+
+-- name: distinct decimals under names [1 of 1]
+SELECT user_id, window.start AS ws, SUM(DISTINCT revenue) AS total, AVG(DISTINCT revenue) AS mean, KURTOSIS(revenue) AS ku, CORR(dwell_ms, revenue) AS c
+FROM clicks GROUP BY user_id, window(event_time, '2 hours', '1 hour')

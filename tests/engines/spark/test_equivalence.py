@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -86,11 +86,20 @@ def at_distinct_times(table: pa.Table) -> pa.Table:
 
 
 @settings(max_examples=examples(6), deadline=None, suppress_health_check=CHECKS)
-@given(workload=workloads(most=2), table=events(), planner=st.sampled_from(["auto", *PLANNERS]))
+@given(
+    workload=workloads(most=4),
+    table=events(),
+    planner=st.sampled_from(["auto", *PLANNERS]),
+    filters=st.sampled_from([None, "together"]),
+)
 def test_random_workloads_of_every_window(
-    spark: SparkSession, workload: weft.Workload, table: pa.Table, planner: str
+    spark: SparkSession,
+    workload: weft.Workload,
+    table: pa.Table,
+    planner: str,
+    filters: Literal["together"] | None,
 ) -> None:
-    plan = weft.optimize(workload, planner)
+    plan = weft.optimize(workload, planner, filters=filters, key_sets="apart")
     note(plan.explain())
     distinct = at_distinct_times(rounded(table))
     assert_same(plan, workload, distinct, spark, "events", "columnar")

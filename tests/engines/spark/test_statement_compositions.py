@@ -80,7 +80,8 @@ def blocks(draw: st.DrawFn) -> str:
     if kept:
         text += f" WHERE {' AND '.join(kept)}"
     by = draw(st.sampled_from((key.removesuffix(" AS k"), "1")))
-    text += f" GROUP BY {by}, {window}"
+    grouped = draw(st.sampled_from(("{}", "{}", "{}", "ROLLUP ({})", "CUBE ({}, status)")))
+    text += f" GROUP BY {grouped.format(by)}, {window}"
     having = draw(st.sampled_from((None, None, *HAVINGS)))
     return text + (f" HAVING {having}" if having else "")
 

@@ -26,8 +26,22 @@ _SAME = frozenset({"min", "max", "min_by", "max_by", "bit_and", "bit_or", "bit_x
 _ORDERED = ("min_by", "max_by")
 _LOGIC = frozenset({"bool_and", "bool_or"})
 _MOMENTS = frozenset({"stddev", "stddev_pop", "var", "var_pop"})
+_PAIRS = frozenset(
+    {
+        *("corr", "covar_pop", "covar_samp", "kurtosis", "skewness"),
+        *("regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
+    }
+)
+_DISTINCT = frozenset({"sum_distinct", "avg_distinct"})
 # What the local engine computes to Spark's answer; any other aggregate of a block is refused.
-COMPUTED = frozenset({"count", "count_distinct", "sum", "avg"}) | _SAME | _LOGIC | _MOMENTS
+COMPUTED = (
+    frozenset({"count", "count_distinct", "sum", "avg"})
+    | _SAME
+    | _LOGIC
+    | _MOMENTS
+    | _PAIRS
+    | _DISTINCT
+)
 
 
 def with_ordinals(rows: Rows, group: Group) -> Rows:
@@ -80,7 +94,13 @@ def obstacle_of(group: Group, member: Member, events: pa.Schema) -> str | None:
             kind = events.field(argument).type
             if call.function != "count" and not is_plain(kind):
                 return f"{call.function} is over type {spark_name(kind)}"
+            if call.function in _PAIRS | _DISTINCT and not _is_number(kind):
+                return f"{call.function} is over type {spark_name(kind)}"
     return None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return kind in REALS or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
 
 
 def table_of(
@@ -139,9 +159,9 @@ def _result_type(call: AggregateCall, events: pa.Schema) -> pa.DataType:
         return kind
     if call.function in _LOGIC:
         return pa.bool_()
-    if call.function == "sum":
+    if call.function in ("sum", "sum_distinct"):
         return sum_type(kind)
-    if call.function == "avg" and pa.types.is_decimal(kind):
+    if call.function in ("avg", "avg_distinct") and pa.types.is_decimal(kind):
         precision, scale = min(38, kind.precision + 4), min(38, kind.scale + 4)
         return pa.decimal128(precision, scale)
     return pa.float64()
