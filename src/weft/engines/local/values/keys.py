@@ -102,6 +102,30 @@ class ColumnCodes:
         codes: Codes = places[indices]
         return codes
 
+    def __len__(self) -> int:
+        return 0 if self.values is None else len(self.values)
+
+    def encode_pairs(self, first: Codes, firsts: int, second: Codes, seconds: int) -> Codes:
+        """Return the code of each pair of codes, of which there are so many of either.
+
+        Few enough pairs are told apart by position, and only those that there are get codes.
+
+        >>> pairs = ColumnCodes()
+        >>> pairs.encode_pairs(np.array([0, 1, 0]), 2, np.array([2, 0, 2]), 3).tolist()
+        [0, 1, 0]
+        """
+        if firsts * seconds > min(_NEAR, first.size):
+            return self.encode(pa.array((first.astype(np.int64) << 32) | second))
+        places = first.astype(np.int64) * seconds + second
+        used = np.zeros(firsts * seconds, np.bool_)
+        _mark(places, 0, used)
+        there = np.flatnonzero(used)
+        table = np.full(used.size, -1, np.int32)
+        table[there] = self.encode(pa.array((there // seconds << 32) | there % seconds))
+        out = np.empty(places.size, np.int32)
+        _look_up(places, 0, table, out)
+        return out
+
     def known(self, array: Array) -> KnownKeys | None:
         """Return integers with the table of codes, to be looked up later; they may be new yet.
 
@@ -238,17 +262,16 @@ class KeyCodes:
         """
         if not arrays:
             return np.zeros(rows, np.int32)
-        codes = self.columns[0].encode(arrays[0])
+        before, codes = self.columns[0], self.columns[0].encode(arrays[0])
         for column, pair, array in zip(self.columns[1:], self.pairs, arrays[1:], strict=True):
-            packed = (codes.astype(np.int64) << 32) | column.encode(array)
-            codes = pair.encode(pa.array(packed))
+            codes = pair.encode_pairs(codes, len(before), column.encode(array), len(column))
+            before = pair
         return codes
 
     def __len__(self) -> int:
         if not self.width:
             return 1
-        last = (self.pairs or self.columns)[-1].values
-        return 0 if last is None else len(last)
+        return len((self.pairs or self.columns)[-1])
 
     def decode(self, codes: npt.NDArray[Any]) -> list[Array]:
         """Return the key columns of codes."""
