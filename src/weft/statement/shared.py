@@ -112,6 +112,8 @@ class Statements:
                 if unable is not None:
                     raise Obstacle(unable)
                 block = block_of(select, around)
+                if self.streaming and block.sets:
+                    raise Obstacle("each of its grouping sets would read the stream")
                 member = Member(number, block, Projection(block, self._columns_of))
                 member.projection.check_calls()
                 groups.setdefault(block.events, []).append(member)
