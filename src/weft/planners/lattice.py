@@ -60,7 +60,9 @@ class Lattice:
         scopes = (finest, *self.coarser)
         windows = tuple(dict.fromkeys(w for scope in scopes for w in scope.windows))
         partials = tuple(dict.fromkeys(p for s in scopes for p in s.partials_for(s.windows)))
-        base = Slice(finest.scan, finest.keys, Edges.of(windows), partials)
+        columns = {name for scope in scopes for name in scope.scan.columns}
+        scan = replace(finest.scan, columns=tuple(sorted(columns)))
+        base = Slice(scan, finest.keys, Edges.of(windows), partials)
         found: list[Emit] = []
         for scope in scopes:
             slices = base
@@ -120,7 +122,9 @@ def _is_able(scope: Scope, trial: Trial, desk: Desk) -> bool:
 
 
 def _is_below(scope: Scope, finest: Scope) -> bool:
-    return scope.scan == finest.scan and set(scope.keys) < set(finest.keys)
+    """Tell whether a scope has the events of another, whatever it reads of them, and fewer keys."""
+    same = replace(scope.scan, columns=()) == replace(finest.scan, columns=())
+    return same and set(scope.keys) < set(finest.keys)
 
 
 def _cheapest(
