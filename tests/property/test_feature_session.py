@@ -100,6 +100,33 @@ def test_a_session_forgets_what_no_window_can_reach() -> None:
         session.as_of(pa.table({"at": [1_980 * SECOND]}), at="at")
 
 
+def test_what_a_large_first_push_brought_is_forgotten_too() -> None:
+    session = weft.FeatureSession(
+        time="ts",
+        by=["k"],
+        windows={"1m": "1 minute", "last": weft.rows(1)},
+        aggs={"n": weft.agg.count()},
+        watermark="10 seconds",
+    )
+    past = pa.table({"ts": [second * SECOND for second in range(20_000)], "k": [0, 1] * 10_000})
+    session.push(past)
+    assert session.metrics.held <= 71 + 2  # and the last row of each key before them
+    rare = pa.table({"ts": [20_001 * SECOND], "k": [0]})
+    session.push(rare)
+    points = pa.table({"k": [1, 2], "at": [20_005 * SECOND] * 2})
+    found = session.as_of(points, at="at")
+    want = weft.as_of(
+        points,
+        pa.concat_tables([past, rare]),
+        time="ts",
+        at="at",
+        by=["k"],
+        windows={"1m": "1 minute", "last": weft.rows(1)},
+        aggs={"n": weft.agg.count()},
+    )
+    assert found.equals(want)
+
+
 def test_mistakes_leave_a_session_as_it_was() -> None:
     session = weft.FeatureSession(
         time="ts", by=["k"], windows={"1m": "1 minute"}, aggs={"s": weft.agg.sum("x")}
