@@ -13,6 +13,7 @@ from weft.engines.local.anchors.rolling_rows import EVENT, TIME
 from weft.engines.local.anchors.tail_slices import event_partials
 from weft.engines.local.anchors.trails import Anchored, partial_columns, trail_columns
 from weft.engines.local.partials.columns import concat
+from weft.engines.local.values.arrow import pc
 from weft.engines.local.values.frame import plain
 from weft.engines.local.values.keys import KeyCodes
 from weft.engines.local.windows.events import read_times
@@ -54,18 +55,21 @@ class RollingScope:
             keys = [pa.concat_arrays(pair) for pair in zip(slices, keys, strict=True)]
             times = np.concatenate([tail.starts_us, times])
         codes = KeyCodes(len(keys)).encode(keys, times.size)
-        is_anchor, is_event = np.zeros(times.size, np.bool_), np.ones(times.size, np.bool_)
-        is_anchor[times.size - ready.num_rows :] = True
-        is_event[times.size - ready.num_rows :] = counted(ready)
-        places = _sorted(codes, times, is_anchor)
-        anchors, events = places[is_anchor[places]], places[is_event[places]]
-        stops = np.cumsum(is_event[places], dtype=np.int64)[is_anchor[places]]
+        first = times.size - ready.num_rows
+        places = _sorted(codes, times, codes[first:])
+        is_anchor, kept = places >= first, counted(ready)
+        anchors = places[is_anchor]
+        if kept.all():  # rows that are no events are rare, and cost a look at every row
+            events, stops = places, np.flatnonzero(is_anchor) + 1
+        else:
+            is_event = np.append(np.ones(first, np.bool_), kept).take(places)
+            events, stops = places[is_event], np.cumsum(is_event, dtype=np.int64)[is_anchor]
         anchored = Anchored(
-            codes[events],
-            times[events],
-            codes[anchors],
-            times[anchors],
-            stops - is_event[anchors],
+            codes.take(events),
+            times.take(events),
+            codes.take(anchors),
+            times.take(anchors),
+            stops - kept.take(anchors - first),
             stops,
         )
         return RollingScope(tail, table, times, events, anchors, anchored)
@@ -86,7 +90,7 @@ class RollingScope:
                 self.anchored,
                 trails,
                 outputs,
-                lambda name: plain(self.table.column(name)).take(at),
+                lambda name: pc.take(plain(self.table.column(name)), at, boundscheck=False),
                 types,
             )
         else:
@@ -104,13 +108,16 @@ class RollingScope:
         return {p: concat([slices.held[p], lifted[p]]).take(self.events) for p in partials}
 
 
-def _sorted(codes: Codes, times_us: Int64s, is_anchor: Bools) -> Int64s:
-    """Return the places of all rows whose key has an anchor, in the order of key and time."""
-    asked = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
-    asked[codes[is_anchor]] = True
-    places = np.flatnonzero(asked[codes])
-    order = order_of(codes[places], times_us[places])
-    return places if order is None else places[order]
+def _sorted(codes: Codes, times_us: Int64s, asked: Codes) -> Int64s:
+    """Return the places of all rows whose key is asked for, in the order of key and time."""
+    is_asked = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
+    is_asked[asked] = True
+    if is_asked.all():
+        order = order_of(codes, times_us)
+        return np.arange(codes.size) if order is None else order
+    places = np.flatnonzero(is_asked.take(codes))
+    order = order_of(codes.take(places), times_us.take(places))
+    return places if order is None else places.take(order)
 
 
 def times_of(rows: pa.Table) -> tuple[Int64s, Bools]:
