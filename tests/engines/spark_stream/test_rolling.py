@@ -12,6 +12,8 @@ import pytest
 
 import weft
 from weft.engines.spark.session import to_spark
+from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, stored_in
+from weft.engines.spark.streaming.settings import setting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,8 +149,15 @@ def test_late_rows_are_dropped_and_counted_and_other_windows_are_refused(
     assert told(ran, "held_rows")[-1] <= 2
     streams.append(table.slice(6, 1))
     other = {**asked, "windows": {"60s": "60 seconds"}}
-    with pytest.raises(Exception, match="of other rolling windows than those asked for"):
+    refused = "of other rolling windows than those asked for"
+    with pytest.raises(Exception, match=refused):
         streams.ran(weft.rolling(source, **other))
+    # With other partitions keys would look for their events in other buckets.
+    with (
+        setting(spark, "spark.sql.shuffle.partitions", "3"),
+        pytest.raises(Exception, match=refused),
+    ):
+        streams.ran(weft.rolling(source, **asked))
 
 
 def test_what_a_stream_needs_is_told(spark: SparkSession) -> None:
@@ -156,8 +165,6 @@ def test_what_a_stream_needs_is_told(spark: SparkSession) -> None:
     rate = spark.readStream.format("rate").load()
     with pytest.raises(weft.UnsupportedError, match="keeps its state in RocksDB"):
         weft.rolling(rate, **asked)
-    from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, stored_in
-
     with (
         stored_in(ROCKS_STORE, spark),
         pytest.raises(weft.QueryError, match="the stream 'events' has no watermark"),

@@ -47,6 +47,14 @@ class Unable(Exception):
         self.reasons = reasons  # by the place of the function among all of the SELECT
 
 
+class Refused(Exception):
+    """Frames of a stream cannot be computed as they are asked, and Spark computes none."""
+
+    def __init__(self, error: WeftError) -> None:
+        super().__init__()
+        self.error = error
+
+
 @dataclass(frozen=True)
 class RolledSelect:
     """A SELECT whose frames are taken over: rows with results, and the SELECT over them."""
@@ -64,7 +72,6 @@ class Around:
     run: Callable[[exp.Expr], DataFrame]
     columns_of: Callable[[exp.Select], frozenset[str]]
     zone: str
-    streaming: bool = False  # Spark computes no frame over a stream, so what is asked must be ours
 
 
 def rolled(select: exp.Select, around: Around) -> tuple[RolledSelect | None, dict[int, str]]:
@@ -79,9 +86,9 @@ def rolled(select: exp.Select, around: Around) -> tuple[RolledSelect | None, dic
             return _rolled(rows, places, around), reasons
         except Unable as unable:
             reasons |= unable.reasons
+        except Refused as refused:
+            raise refused.error from None
         except (Obstacle, WeftError) as obstacle:
-            if around.streaming and isinstance(obstacle, WeftError):
-                raise
             return None, _all_left(select, reasons, str(obstacle).splitlines()[0])
         except PySparkException as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
@@ -126,7 +133,12 @@ def _rolled(rows: OverRows, places: Sequence[int], around: Around) -> RolledSele
         later = [t for others in groups[number + 1 :] for t in others]
         read = {starred.get(n, n) for t in later for n in (*t.keys, t.order, *t.arguments)}
         handed = [*carried, *results, *sorted(read - set(carried))]
-        frame, plan = _with_group(frame, group, windows, starred, handed)
+        try:
+            frame, plan = _with_group(frame, group, windows, starred, handed)
+        except WeftError as error:
+            if frame.isStreaming:
+                raise Refused(error) from error
+            raise
         plans.append(plan)
         results += [t.column for t in group]
     _check_types(rows, places, frame.schema, around)

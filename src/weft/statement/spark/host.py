@@ -47,7 +47,6 @@ class SparkHost:
     texts: Mapping[str, str]  # by name
     _results: dict[str, DataFrame] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
-    _streaming: bool = False
 
     @property
     def zone(self) -> str:
@@ -63,7 +62,6 @@ class SparkHost:
         stock = {name: self._stock(text, trees.get(name)) for name, text in self.texts.items()}
         taken = [frame for frame in stock.values() if not isinstance(frame, PySparkException)]
         streaming = any(frame.isStreaming for frame in taken)
-        self._streaming = streaming
         statements = Statements(self, planner, self._take_over, streaming)
         made = statements.with_results(trees)
         changed = {
@@ -92,12 +90,7 @@ class SparkHost:
         self, select: exp.Select, columns_of: Callable[[exp.Select], frozenset[str]]
     ) -> tuple[TakenOver | None, Mapping[int, str]]:
         """Compile functions OVER frames; rows with their results wait under a name."""
-        around = Around(
-            lambda tree: self.tables.run(tree, self._results),
-            columns_of,
-            self.zone,
-            self._streaming,
-        )
+        around = Around(lambda tree: self.tables.run(tree, self._results), columns_of, self.zone)
         found, reasons = rolled(select, around)
         if found is None:
             return None, reasons

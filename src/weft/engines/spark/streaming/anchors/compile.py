@@ -73,7 +73,7 @@ def rolling_stream(
     packed = _in_buckets(shipment.frame, shipment.keys, buckets).mapInArrow(
         Packer(1, buckets), PACKED_SCHEMA
     )
-    processor = RollingProcessor(dumped((rows, customs)), _fingerprint(plan, rows))
+    processor = RollingProcessor(dumped((rows, customs)), _fingerprint(plan, rows, buckets))
     moved = packed.groupBy(BUCKET).transformWithState(
         processor, OUTPUT_SCHEMA, outputMode="append", timeMode="EventTime"
     )
@@ -103,13 +103,13 @@ def _without_watermark(rows: DataFrame) -> DataFrame:
     )
 
 
-def _fingerprint(plan: FeaturePlan, rows: RollingRows) -> str:
-    """Name what a checkpoint is for: what is asked and of which rows, not how it is computed."""
+def _fingerprint(plan: FeaturePlan, rows: RollingRows, buckets: int) -> str:
+    """Name what a checkpoint is for: what is asked, of which rows, and where their keys are."""
     told = nodes_to_json(plan.features)
     for scan in told["scans"]:
         del scan["watermark_us"]  # rows may be less late, or more, from one day to the other
     for trail in told["trails"]:
         del trail["techniques"]
     types = [[field.name, str(field.type)] for field in rows.schema]
-    text = json.dumps([told, types], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([told, types, buckets], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

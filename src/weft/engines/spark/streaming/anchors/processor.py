@@ -104,8 +104,8 @@ class RollingProcessor(StatefulProcessor):
         if asked != self._fingerprint:
             raise DataError(
                 "the checkpoint holds events of other rolling windows than those asked for",
-                hint="go on with the windows, aggregates, keys and filter that it began with, or "
-                "begin a new checkpoint",
+                hint="go on with the windows, aggregates, keys, filter, columns and "
+                "spark.sql.shuffle.partitions that it began with, or begin a new checkpoint",
             )
         state = RollingState.load(self._rows, chunks)
         return _Bucket(state, chunks, len(blobs), sum(map(len, blobs)))
