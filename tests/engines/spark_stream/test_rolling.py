@@ -222,7 +222,7 @@ def test_statements_with_frames_over_a_stream_give_the_rows_of_a_batch(
     with pytest.raises(weft.QueryError, match="has no watermark"):
         weft.sql(FRAMES, r=streams.read())
     # Rows without a time are peers of one another: none of them is ever complete.
-    timeless = table.slice(0, 1).set_column(2, "ts", pa.array([None], table["ts"].type))
+    timeless = kept.slice(0, 1).set_column(2, "ts", pa.array([None], table["ts"].type))
     streams.cut(timeless, 1, "timeless")
     source = streams.read("timeless").withWatermark("ts", "1 second")
     found = weft.sql(FRAMES.replace("AND ts IS NOT NULL", ""), r=source)
