@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from weft.aggregates.base import is_built_in
 from weft.cost.batch.work import total
 from weft.engines.base import Unsupported
 from weft.engines.local.joins.batch import run_joins
@@ -16,24 +18,29 @@ from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.windows.events import read_scan
 from weft.engines.local.windows.regrouping import Regrouping
-from weft.engines.local.windows.timed_plan import Base
+from weft.engines.local.windows.timed_plan import Base, is_timed
 from weft.engines.measures import Measures, counted_work, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
 from weft.errors import UnsupportedError
 from weft.kernels.grouping.dense import bounds_of
+from weft.kernels.parallel import over_parts
 from weft.plan import Roll, Slice
 from weft.plan.nodes import regroups
 from weft.plan.planned_scope import planned_scopes
 from weft.plan.regrouping import CutScope, cut_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
     from weft.engines.local.output.closed import Closed
     from weft.engines.local.windows.events import Timed
     from weft.plan import Emit, Node, Plan, Scan
+
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 class LocalEngine:
@@ -89,23 +96,49 @@ class BatchRun:
                 timed = read_scan(scan, table)
             if self.measured:
                 self._note_span(scan.source, timed)
-            for one in running:
-                operator = one.operator
-                operator.plan.clock = self.clock if self.measured else None
-                if one.cut is None:
-                    operator.process(timed)
-                for other in running:
-                    other.regroup(operator, self.clock)  # before its slices go
-                types = types_of(operator.emits, table.schema)
-                for closed in operator.advance(None, types):
+            work = partial(self._closed, timed=timed, schema=table.schema)
+            for found in self._side_by_side(work, families_of(running), timed.times_us.size):
+                for closed in found:
                     self.closed[closed.query].append(closed)
-                operators.update((emit.query, operator) for emit in operator.emits)
-        found = run_joins(self.plan, self.sources)
-        for name in queries:
+            for one in running:
+                operators.update((emit.query, one.operator) for emit in one.operator.emits)
+        tables = run_joins(self.plan, self.sources)
+
+        def made(name: str) -> pa.Table:
             labels, codes = labels_of(self.plan, name), operators[name].codes
             with self.clock.of(*(emit for emit in self.plan.emits if emit.query == name)):
-                found[name] = result_table(schemas[name], labels, codes, self.closed[name])
-        return {emit.query: found[emit.query] for emit in self.plan.emits}
+                return result_table(schemas[name], labels, codes, self.closed[name])
+
+        rows = sum(one.keys.size for parts in self.closed.values() for one in parts)
+        tables |= zip(queries, self._side_by_side(made, list(queries), rows), strict=True)
+        return {emit.query: tables[emit.query] for emit in self.plan.emits}
+
+    def _closed(self, family: Sequence[Running], timed: Timed, schema: pa.Schema) -> list[Closed]:
+        """Slice the events for scopes of which some regroup the slices of others, and close all."""
+        found: list[Closed] = []
+        for one in family:
+            operator = one.operator
+            operator.plan.clock = self.clock if self.measured else None
+            if one.cut is None:
+                operator.process(timed)
+            for other in family:
+                other.regroup(operator, self.clock)  # before its slices go
+            found += operator.advance(None, types_of(operator.emits, schema))
+        return found
+
+    def _side_by_side(
+        self, work: Callable[[Given], Made], parts: Sequence[Given], rows: int
+    ) -> list[Made]:
+        """Work on parts on several threads; one after another where each is timed by itself.
+
+        So it is where functions of the user's are called, which may not expect several threads.
+        """
+        nodes = [node for node in self.plan.nodes if isinstance(node, Slice | Roll)]
+        own = any(not is_built_in(p.kind) for node in nodes for p in node.partials)
+        timed = all(is_timed(node.window) for node in nodes if isinstance(node, Roll))
+        if self.measured or own or not timed or len(parts) == 1:
+            return list(map(work, parts))
+        return over_parts(work, parts, rows)
 
     def _note_span(self, source: str, timed: Timed) -> None:
         if timed.times_us.size:
@@ -184,6 +217,17 @@ class Running:
     def original(self, node: Node) -> Node:
         """Return the node of the plan that a node of the operator stands for."""
         return node if self.cut is None else self.cut.originals.get(node, node)
+
+
+def families_of(running: Sequence[Running]) -> list[list[Running]]:
+    """Put scopes together that regroup slices of one another; the others stand alone."""
+    found = [[one] for one in running if one.cut is None]
+    for one in (one for one in running if one.cut is not None):
+        feeders = set(one.cut.feeders.values()) if one.cut is not None else set()
+        fed = [f for f in found if any(not feeders.isdisjoint(o.operator.plan.bases) for o in f)]
+        joined = [*(o for family in fed for o in family), one]
+        found = [family for family in found if family not in fed] + [joined]
+    return found
 
 
 def scopes_of(plan: Plan) -> dict[Scan, list[Running]]:
