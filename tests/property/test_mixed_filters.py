@@ -20,7 +20,7 @@ from weft.plan.scope import mixed
 from weft.plan.validate import validate
 from weft.planners.portfolio import PLANNERS, optimize
 from weft.testing import assert_same_rows
-from weft.testing.strategies import events, periodic_windows, workloads
+from weft.testing.strategies import events, periodic_windows, windows, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,8 @@ def test_what_a_filter_implies_holds_wherever_it_does(stronger, weaker, table) -
 @given(data=st.data(), planner=st.sampled_from([*PLANNERS, "auto"]))
 def test_scopes_of_any_filters_together_give_the_rows_of_each(data, planner) -> None:
     """Whatever costs say: all that may share is put together, and every engine has its rows."""
-    workload = data.draw(workloads(periodic_windows(), most=8))
+    kinds = data.draw(st.sampled_from([periodic_windows(), windows()]))
+    workload = data.draw(workloads(kinds, most=8))
     table, known = data.draw(events()), data.draw(statistics)
     key_sets = data.draw(st.sampled_from([None, "together"]))
     plan = optimize(workload, planner, "local", known, filters="together", key_sets=key_sets)
