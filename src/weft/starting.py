@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from weft.query import AnyQuery
     from weft.sessions.sink_fan_out import FanOutBatches
     from weft.statistics import Statistics
+    from weft.store import Store
 
     Planning = Statistics | Mapping[str, Statistics] | None
 
@@ -46,6 +47,7 @@ def start(
     trust_pickle: bool = False,
     pickle_key: bytes | None = None,
     sink_roots: Sequence[str | os.PathLike[str]] | None = None,
+    store: Store | None = None,
 ) -> StreamingQuery:
     """Start a workload, or a query by itself, as one streaming query that reads each source once.
 
@@ -69,6 +71,10 @@ def start(
     `pickle_key` their pickles are signed. Queries that are added while the stream runs write only
     under `sink_roots`, by default the directories that hold the stream's own sinks.
 
+    With a `store`, a new stream begins with the slices that are kept there, as if it had read
+    their events: its windows have history, and are closed with the rows of a run over all. Sources
+    then begin where the store ends. It is columnar.
+
         stream = weft.start(workload, {"readings": df}, sinks="features", checkpoint="checkpoint")
         stream.awaitTermination()
     """
@@ -78,14 +84,17 @@ def start(
     from weft.engines.spark.streaming.columnar.strategy import stored_for
     from weft.engines.spark.streaming.journal import Journal, listener_of
     from weft.engines.spark.streaming.sinks import SinkRoots
+    from weft.plan.body import COLUMNAR
 
     trust = Trust(trust_pickle, pickle_key)
     kept = Checkpoint(Place.of(checkpoint))
+    if store is not None and strategy is None:
+        strategy = COLUMNAR
     record = record_for(workload, sources, kept, strategy, planner, statistics, mode, technique)
     session = next(iter(sources.values())).sparkSession
     with stored_for(record.strategy, session):
         roots = SinkRoots.of(sink_roots, sinks)
-        fan_out = _fan_out(record, sources, sinks, kept, roots, trust)
+        fan_out = _fan_out(record, sources, sinks, kept, roots, trust, store)
         writer = (
             fan_out.rows.writeStream.outputMode(mode)
             .foreachBatch(fan_out.write)
@@ -184,6 +193,7 @@ def _fan_out(
     checkpoint: Checkpoint,
     roots: SinkRoots,
     trust: Trust,
+    store: Store | None,
 ) -> FanOutBatches:
     """Compile a stream, and write down how it runs before it does."""
     from weft.engines.spark.streaming.engine import SparkStreamEngine
@@ -191,6 +201,7 @@ def _fan_out(
     from weft.plan.body import COLUMNAR
     from weft.sessions.live_stream import LiveWorkload
     from weft.sessions.sink_fan_out import FanOutBatches
+    from weft.store.stream_seeds import stream_seeds
 
     queries = [*dict.fromkeys(emit.query for emit in record.plan.emits), *record.suspended]
     routes = routes_with(sinks, queries, record.live_sinks, roots)
@@ -198,6 +209,11 @@ def _fan_out(
         route.check(record.query(name))
     is_new = checkpoint.is_new(record)
     if record.strategy != COLUMNAR:
+        if store is not None:
+            raise UnsupportedError(
+                "a stream of the native strategy cannot begin with the slices of a store",
+                hint="leave the strategy out, or use columnar",
+            )
         compiled = SparkStreamEngine(record.strategy).compile(record.plan, sources)
         if is_new:
             checkpoint.write(record, checkpoint.next_batch, {})
@@ -205,7 +221,9 @@ def _fan_out(
     live = LiveWorkload(checkpoint, record, sources, routes, trust, roots)
     if is_new:
         live.announce(record, checkpoint.next_batch)
-    return FanOutBatches(live.compiled(), routes, checkpoint, record, live)
+    # A first micro-batch that was cut off is run again, from the same beginning.
+    seeds = None if store is None or checkpoint.is_committed else stream_seeds(store, live)
+    return FanOutBatches(live.compiled(seeds), routes, checkpoint, record, live)
 
 
 def _triggered(writer: DataStreamWriter, trigger: Duration | None) -> DataStreamWriter:

@@ -34,7 +34,7 @@ from weft.planners.running_workload import embed_query, without_query
 from weft.query import Query, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -85,8 +85,15 @@ class LiveWorkload:
         self.checkpoint.write(record, from_batch, hosted)
         self.record = record
 
-    def compiled(self) -> list[CompiledStream]:
-        """Return the blobs of closed windows of each stream."""
+    def posts(self) -> Iterator[tuple[Stream, Post, dict[int, HostedScope]]]:
+        """Yield the streams of the workload, what is sent for each, and what executors run."""
+        hosted = self.hosted(self.record)
+        for stream in streams_of(self.record.plan):
+            yield stream, self._posts[stream.name], hosted[stream.name]
+
+    def compiled(self, seeds: Mapping[str, DataFrame] | None = None) -> list[CompiledStream]:
+        """Return the blobs of closed windows of each stream; a new one may begin with seeds."""
+        begun = seeds or {}
         delays = {s.name: s.watermark_us for s in streams_of(self.record.plan)}
         directory, mode = self.checkpoint.versions, self.record.mode
         nodes = self.record.plan.nodes
@@ -95,7 +102,12 @@ class LiveWorkload:
         return [
             CompiledStream(
                 transformed(
-                    post, Versions(directory, name, code=code), delays[name], mode, self.trust
+                    post,
+                    Versions(directory, name, code=code),
+                    delays[name],
+                    mode,
+                    self.trust,
+                    begun.get(name),
                 )
             )
             for name, post in self._posts.items()

@@ -195,6 +195,14 @@ def _plain_columns(kept: SliceSet) -> dict[str, str]:
 
 def feed(operator: ScopeOperator, source: Served, columns: dict[str, Array]) -> None:
     """Give an operator the slices that it would have cut from the events."""
+    columns, arrays = keyed(operator, source, columns)
+    give(operator, operator, source, columns, arrays)
+
+
+def keyed(
+    operator: ScopeOperator, source: Served, columns: dict[str, Array]
+) -> tuple[dict[str, Array], list[Array]]:
+    """Return the slices that an operator asks for, and its keys of each."""
     kept = source.kept
     stored = {text: name for name, text in kept.keys}
     plain_of = _plain_columns(kept)
@@ -206,18 +214,29 @@ def feed(operator: ScopeOperator, source: Served, columns: dict[str, Array]) -> 
         mask = pc.fill_null(evaluate(source.where, frame), False)
         columns = {name: column.filter(mask) for name, column in columns.items()}
         frame = frame.filter(mask)
-    starts_us = columns[START].cast(pa.int64()).to_numpy()
+    texts = [text for _, text in operator.keys]
+    return columns, [columns[stored[t]] if t in stored else evaluate(t, frame) for t in texts]
+
+
+def give(
+    operator: ScopeOperator,
+    named: ScopeOperator,
+    source: Served,
+    columns: dict[str, Array],
+    keys: Sequence[Array],
+) -> None:
+    """Give an operator slices with their keys; `named` is the same one under the store's names."""
+    kept, starts_us = source.kept, columns[START].cast(pa.int64()).to_numpy()
     if not starts_us.size:
         return
-    texts = [text for _, text in operator.keys]
-    arrays = [columns[stored[t]] if t in stored else evaluate(t, frame) for t in texts]
-    keys = operator.codes.encode(arrays, starts_us.size)
-    order = np.lexsort((starts_us, keys))
-    partials = dict.fromkeys(p for own in operator.sliced for p in own)
+    codes = operator.codes.encode([*keys], starts_us.size)
+    order = np.lexsort((starts_us, codes))
+    partials = dict.fromkeys(p for own in named.sliced for p in own)
     held = {p: partials_of_column(p, columns[kept.column_of(p)], starts_us) for p in partials}
-    for number, base in enumerate(operator.plan.bases.values()):
-        own = {partial: held[partial] for partial in base.partials}
-        rows = Flow(keys, starts_us, None, own).take(order)
+    bases = zip(operator.plan.bases.values(), named.plan.bases.values(), strict=True)
+    for number, (base, known) in enumerate(bases):
+        own = {p: held[k] for p, k in zip(base.partials, known.partials, strict=True)}
+        rows = Flow(codes, starts_us, None, own).take(order)
         flow = coarser(rows, base.slices, tuple(base.partials))
         settled = {partial: one.settled() for partial, one in flow.partials.items()}
         operator.add_slices(number, Flow(flow.keys, flow.starts_us, None, settled))

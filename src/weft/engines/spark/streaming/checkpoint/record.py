@@ -135,6 +135,11 @@ class Checkpoint:
         return name
 
     @property
+    def is_committed(self) -> bool:
+        """Whether a first micro-batch is done, with its state."""
+        return any(name.isdecimal() for name in (self.place / "commits").names())
+
+    @property
     def next_batch(self) -> int:
         """The number of the first micro-batch that has not begun."""
         begun = [int(name) for name in (self.place / "offsets").names() if name.isdecimal()]

@@ -44,6 +44,7 @@ OUTPUT_SCHEMA = (
     f"scope int, {PAYLOAD} binary, {COMPLETE} string, "
     "late bigint, open_slices bigint, state_bytes bigint"
 )
+SEED = "seed"  # the state that a bucket begins with
 APPEND, UPDATE = "append", "update"
 MODES = (APPEND, UPDATE)
 _VERSION = "plan version"
@@ -91,6 +92,11 @@ class BucketProcessor(StatefulProcessor):
         (bucket,) = key
         events = pa.concat_tables([read_table(row[PAYLOAD]) for row in rows])
         yield from self._moved(bucket, events, timerValues.getCurrentWatermarkInMs())
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: TimerValues) -> None:
+        """Begin with slices of a store, as if the operator had cut them."""
+        self._log.put([(bytes(initialState[SEED]),)])
+        self._handle.registerTimer(1)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo

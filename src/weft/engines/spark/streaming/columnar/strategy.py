@@ -111,14 +111,22 @@ def transformed(
     delay_us: int | None,
     mode: str = APPEND,
     trust: Trust = NO_PICKLES,
+    seeds: DataFrame | None = None,
 ) -> DataFrame:
-    """Run the events of all parcels through the operators; rows come as blobs of Arrow."""
+    """Run the events of all parcels through the operators; rows come as blobs of Arrow.
+
+    `seeds` has the state that a new stream begins with, bucket by bucket.
+    """
     prepare_executors(post.frame.sparkSession)
     packed = post.frame.mapInArrow(Packer(len(post.parcels), post.buckets), PACKED_SCHEMA)
     delay_us = delay_us_of(post.source, delay_us)
     processor = BucketProcessor(versions, post.buckets, delay_us, mode, trust)
     moved = packed.groupBy(BUCKET).transformWithState(
-        processor, OUTPUT_SCHEMA, outputMode=mode, timeMode="EventTime"
+        processor,
+        OUTPUT_SCHEMA,
+        outputMode=mode,
+        timeMode="EventTime",
+        initialState=None if seeds is None else seeds.groupBy(BUCKET),
     )
     figures = ("late", "open_slices", "state_bytes")
     told = moved.observe(METRICS, *(F.sum(name).alias(name) for name in figures))

@@ -1,0 +1,65 @@
+"""Streams that begin with a slice store: windows over the seam are as of all events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import weft
+from weft import agg
+from weft.testing import assert_same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+S = 1_000_000
+QUERY = weft.Query(
+    "counts",
+    source="r",
+    time="ts",
+    keys={"k": "k", "warm": "v > 20"},
+    windows={"20s": weft.tumbling("20 seconds"), "2m": weft.hopping("120 seconds", "20 seconds")},
+    aggs={"n": agg.count(), "lo": agg.min("v"), "mean": agg.avg("v")},
+    watermark="5 seconds",
+)
+
+
+def test_a_stream_begins_with_the_slices_of_a_store(streams: Any, readings: pa.Table) -> None:
+    readings = readings.sort_by("ts")
+    half = readings.num_rows // 2
+    store = weft.Store(streams.place / "store", QUERY)
+    store.append(readings.slice(0, half), id="history")
+    streams.write(readings.slice(half), 3)
+    files = sorted((streams.place / "in").iterdir())
+    files[2].rename(streams.place / "later")
+    collected: list[pa.Table] = []
+
+    def collect(rows: DataFrame, batch_id: int) -> None:
+        collected.append(rows.toArrow())
+
+    def run() -> None:
+        source = {"r": streams.read()}
+        weft.start(
+            QUERY, source, collect, streams.place / "c", "once", store=store
+        ).awaitTermination()
+
+    run()
+    (streams.place / "later").rename(files[2])
+    run()  # from its checkpoint: history is there, and comes no second time
+    streams.events = readings
+    wanted = streams.closed(weft.run(QUERY, {"r": readings}, engine="reference"), 5 * S)
+    assert_same_rows(QUERY, pa.concat_tables(collected), wanted)
+    native = weft.UnsupportedError
+    with pytest.raises(native, match="native strategy cannot begin with the slices of a store"):
+        weft.start(
+            QUERY,
+            {"r": streams.read()},
+            collect,
+            streams.place / "c2",
+            "once",
+            "native",
+            store=store,
+        )
