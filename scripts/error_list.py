@@ -1,6 +1,7 @@
-"""Every error that weft raises, found in its source: what it says, and what it advises.
+"""The errors that weft raises, found in its source: what they say, and what they advise.
 
-`make docs` puts the list into the page on errors, so no error can be missing there.
+`make docs` puts the list into the page on errors. An error whose text is not written where it is
+made is not found.
 """
 
 from __future__ import annotations
