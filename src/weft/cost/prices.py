@@ -34,6 +34,7 @@ class Coefficients:
     # By event.
     scan_event_ns: float = 0.0  # hand one event of a source to what reads it
     fold_event_ns: float = 0.0  # find the group of one event, once for each instance it is in
+    hash_event_ns: float = 0.0  # find it by hashing, where there are more groups than fit a table
     lift_ns: float = 0.0  # lift one event into one partial
     window_event_ns: float = 0.0  # one copy by Spark's own `window()`, beyond folding it
     # By row of partials.

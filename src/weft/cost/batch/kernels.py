@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING
 
 from weft.aggregates.kinds import GROWING_KINDS
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from weft.aggregates import Partial
     from weft.cost.volumes import Volumes
     from weft.window import Window
+
+# As the kernels decide (`weft.kernels.grouping`), which are not loaded to plan.
+TABLE_EDGES = 1 << 17
+DENSE_ALWAYS = 1 << 16
+DENSE_PER_EVENT = 4
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class KernelWork:
 
     def _sliced(self, node: Slice) -> Work:
         if isinstance(node.input, Scan):
-            return self.folded(node.partials, self.volumes.rows(node))
+            return self.folded(node.partials, self.volumes.rows(node), node.edges)
         arriving, width = self.volumes.rows(node.input), len(node.partials)
         rows = self.volumes.rows(node)
         # Rows that are regrouped are put in order anew, column by column.
@@ -56,7 +62,7 @@ class KernelWork:
             cold_row=sorted_rows,
         )
 
-    def folded(self, partials: tuple[Partial, ...], rows: float) -> Work:
+    def folded(self, partials: tuple[Partial, ...], rows: float, edges: Edges) -> Work:
         """Fold all events into slices."""
         events = self.volumes.events
         growing = sum(p.kind in GROWING_KINDS for p in partials)
@@ -64,17 +70,29 @@ class KernelWork:
             self.engine,
             operator=1,
             fold_event=events,
+            hash_event=events if self._is_hashed(edges) else 0.0,
             lift=events * (len(partials) - growing),
             set_value=events * growing,
             write_partial=rows,
         )
+
+    def _is_hashed(self, edges: Edges) -> bool:
+        """Tell whether there are too many pairs of key and slice to have a place for each."""
+        if edges.windows:
+            return False  # runs of a key's events are found by sorting them
+        if _marks_per_period(edges) > TABLE_EDGES:
+            return True
+        slices = self.volumes.slices_per_second(edges) * self.volumes.lasts_us / 1e6 + 1
+        places = slices * self.volumes.statistics.key_count
+        return places > max(DENSE_ALWAYS, DENSE_PER_EVENT * self.volumes.events)
 
     def rolled(self, node: Roll, sharers: int = 1, *, sliced: bool = False) -> Work:
         """Put instances together; a window that reads events cuts them at its own edges first."""
         if not isinstance(node.feeder, Scan):
             return self._combined(node, sum(map(self.volumes.rows, node.inputs)), sharers)
         slices = self.slices_of(node.window)
-        first = {} if sliced else self.folded(node.partials, slices)
+        edges = Edges.of([node.window])
+        first = {} if sliced else self.folded(node.partials, slices, edges)
         if isinstance(node.window, PeriodicWindow) and node.window.is_tumbling:
             return first  # its slices are its instances
         return total(first, self._combined(node, slices, sharers))
@@ -112,3 +130,9 @@ class KernelWork:
         keys = max(self.volumes.keys_in(self.volumes.range_us(node.window)), 1e-9)
         combines = TECHNIQUES[node.technique].combines_per_slide(max(held / keys, 1.0))
         return arriving * max(combines - 1, 0.0) + rows
+
+
+def _marks_per_period(edges: Edges) -> int:
+    """Edges of all classes until they repeat together."""
+    period = lcm(*(modulus for _, modulus in edges.classes))
+    return sum(period // modulus for _, modulus in edges.classes)

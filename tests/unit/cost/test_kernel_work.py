@@ -1,0 +1,65 @@
+"""What kernels do, as the model counts it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from weft.aggregates import Partial
+from weft.cost.batch import kernels
+from weft.cost.batch.kernels import KernelWork
+from weft.cost.volumes import Volumes
+from weft.kernels.grouping import dense, edges
+from weft.kernels.grouping.slices import EdgeHorizon, slices_of
+from weft.plan.nodes import FOLD, Roll, Scan
+from weft.statistics import Statistics
+from weft.window import Edges, tumbling
+
+SPAN_US = 3_600_000_000
+
+
+def hashes(keys: int, events: int, *ranges_us: int) -> bool:
+    """Tell whether the model lets events of an hour be hashed for the slices of windows."""
+    known = Statistics(rate=events / 3600, keys=keys, events=events)
+    counted = KernelWork("local", Volumes(known, SPAN_US)).folded(
+        (Partial("count_rows", ()),), 1.0, Edges.of(map(tumbling, ranges_us))
+    )
+    return ("local", "hash_event") in counted
+
+
+def test_the_model_hashes_where_the_kernels_do() -> None:
+    assert kernels.TABLE_EDGES == edges.TABLE_EDGES
+    assert kernels.DENSE_ALWAYS == dense.DENSE_ALWAYS
+    assert kernels.DENSE_PER_EVENT == dense.DENSE_PER_ROW
+
+
+@pytest.mark.parametrize(
+    ("keys", "range_us"), [(10, 1_000_000), (5_000, 1_000_000), (5_000, 10**9)]
+)
+def test_many_pairs_of_key_and_slice_are_hashed(keys: int, range_us: int) -> None:
+    events = 100_000
+    box = dense.Box.around((0, keys - 1), (0, SPAN_US // range_us))
+    assert hashes(keys, events, range_us) != box.affordable(events)
+
+
+def test_edges_that_hardly_ever_meet_are_hashed_however_few_keys_there_are() -> None:
+    odd = (86_353_000, 86_399_000, 86_401_000)
+    assert isinstance(slices_of(map(tumbling, odd)), EdgeHorizon)
+    assert hashes(1, 100_000, *odd)
+    assert not hashes(1, 100_000, 60_000_000, 90_000_000)
+
+
+def test_a_table_of_many_edges_is_right() -> None:
+    table = edges.PeriodTable.of([(0, 97), (0, 101), (3, 13)])
+    times = np.arange(-300_000, 300_000, 7)
+    starts, ends = table.bounds(table.slice_of(times))
+    wanted = EdgeHorizon.of([(0, 97), (0, 101), (3, 13)]).bounds(times)
+    assert (starts == wanted[0]).all()
+    assert (ends == wanted[1]).all()
+
+
+def test_a_window_that_reads_events_is_hashed_like_its_slices() -> None:
+    known = Statistics(rate=1.0, keys=1_000_000, events=3600)
+    roll = Roll((Scan("events", None, None, ()),), tumbling(1_000_000), FOLD, (), ())
+    counted = KernelWork("local", Volumes(known, SPAN_US)).rolled(roll)
+    assert counted["local", "hash_event"] == pytest.approx(3600)
