@@ -32,6 +32,8 @@ def small(entry: Race) -> Race:
     "name",
     [
         "spark-batch/tumbling_20",
+        pytest.param("spark-batch/feature_model", marks=pytest.mark.soak),
+        pytest.param("spark-batch/rollup", marks=pytest.mark.soak),
         pytest.param("spark-batch/mixed_20", marks=pytest.mark.soak),
         pytest.param("spark-batch/one_window", marks=pytest.mark.soak),
         pytest.param("spark-batch/sparse", marks=pytest.mark.soak),

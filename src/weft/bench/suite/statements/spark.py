@@ -31,7 +31,7 @@ _FEATURES = (
     "COUNT(*) AS n_{0}, AVG(temp) AS mean_{0}",
     "SUM(temp) AS total_{0}, MAX(temp) AS most_{0}",
     "STDDEV(temp) AS spread_{0}",
-    "COUNT_IF(status <> 'ok') AS faults_{0}",
+    "COUNT_IF(status <> 0) AS faults_{0}",
     "MAX(humidity) - MIN(humidity) AS wet_{0}",
     "AVG(humidity) AS humid_{0}, COUNT(*) AS n_{0}",
     "MIN(temp) AS least_{0}, MAX(temp) AS most_{0}",
