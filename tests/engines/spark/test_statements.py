@@ -74,15 +74,15 @@ def answer_in_process(case: Case, arrow: dict[str, pa.Table]) -> pa.Table | None
 def test_a_statement_gives_what_spark_gives(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame], arrow: dict[str, pa.Table]
 ) -> None:
-    with views(spark, tables):
+    with views(spark, tables):  # which a Connect session looks up whenever it is asked
         wanted = spark.sql(case.sql.rstrip(";"))
         rows = wanted.collect()
-    in_process = answer_in_process(case, arrow)
-    if in_process is not None:
-        assert_same_in_process(in_process, wanted.schema, rows, ordered=case.ordered)
-    results, notes = run_statements(case.sql, tables)
-    (got,) = results.values()
-    assert_same(got, wanted, ordered=case.ordered)
+        in_process = answer_in_process(case, arrow)
+        if in_process is not None:
+            assert_same_in_process(in_process, wanted.schema, rows, ordered=case.ordered)
+        results, notes = run_statements(case.sql, tables)
+        (got,) = results.values()
+        assert_same(got, wanted, ordered=case.ordered)
     notes = tuple(note for note in notes if isinstance(note, Note))
     assert (sum(note.shared for note in notes), len(notes)) == (case.shared, case.blocks), notes
 
