@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import QueryError, UnsupportedError
+from weft.errors import DataError, QueryError, UnsupportedError
+from weft.frames import kind_of
 from weft.plan import Plan
 from weft.query import Workload
 from weft.time import Duration, duration_us
@@ -86,6 +87,7 @@ def start(
     from weft.engines.spark.streaming.sinks import SinkRoots
     from weft.plan.body import COLUMNAR
 
+    _check_streams(sources)
     trust = Trust(trust_pickle, pickle_key)
     kept = Checkpoint(Place.of(checkpoint))
     if store is not None and strategy is None:
@@ -107,6 +109,17 @@ def start(
         running = _triggered(writer, trigger).start()
         listener.follow(str(running.runId), journal)
         return running
+
+
+def _check_streams(sources: Mapping[str, Any]) -> None:
+    """Refuse what is no DataFrame of Spark's, before anything is asked of it."""
+    for name, source in sources.items():
+        if kind_of(source) != "spark":
+            raise DataError(
+                f"the source {name!r} is a {type(source).__name__}, and a stream reads "
+                "DataFrames of Spark",
+                hint="give spark.readStream...load(), or use weft.run for a table that is whole",
+            )
 
 
 def record_for(

@@ -12,6 +12,7 @@ from weft.running import engine_for, family_of, plan_for, tables_for
 if TYPE_CHECKING:
     from weft.plan import Plan
     from weft.plan.anchors import FeaturePlan
+    from weft.query import AnyQuery
     from weft.statement.notes import Note, OverNote
     from weft.statement.shared import Statements
 
@@ -45,20 +46,20 @@ class Explanation:
 
 
 def explain(
-    text_or_workload: str | Workload,
+    text_or_workload: str | Workload | AnyQuery,
     engine: str | None = None,
     planner: str = "auto",
     **tables: Any,
 ) -> Plan | Explanation:
-    """Tell how a workload or SQL would run over these tables; nothing is computed.
+    """Tell how a workload, a query or SQL would run over these tables; nothing is computed.
 
     A workload, or SQL with windows of weft's own, is one plan. Any other SQL is an `Explanation`:
     what becomes of each block that groups by a window, and the shared plans.
     """
     chosen = engine_for(tables, engine or (None if tables else "spark"))
     own = tables_for(chosen, tables)
-    if isinstance(text_or_workload, Workload):
-        return plan_for(text_or_workload, own, chosen, planner, None)
+    if not isinstance(text_or_workload, str):
+        return plan_for(Workload.of(text_or_workload), own, chosen, planner, None)
     from weft.statement.door import (
         SparkRefusal,
         anchored_of,

@@ -93,6 +93,17 @@ def test_explain_tells_the_blocks_and_computes_nothing() -> None:
     assert "TUMBLE 1h" in told
 
 
+def test_explain_takes_a_query_by_itself() -> None:
+    query = weft.Query("q", source="r", time="ts", windows={"1h": "1 hour"}, aggs={"n": "count(*)"})
+    assert weft.explain(query, r=READINGS) == weft.explain(weft.Workload([query]), r=READINGS)
+
+
+def test_a_stream_reads_no_table(tmp_path: Path) -> None:
+    query = weft.Query("q", source="r", time="ts", windows={"1h": "1 hour"}, aggs={"n": "count(*)"})
+    with pytest.raises(weft.DataError, match="'r' is a Table, and a stream reads DataFrames"):
+        weft.start(query, {"r": READINGS}, tmp_path / "out", tmp_path / "state")
+
+
 def test_windows_of_weft_keep_their_columns() -> None:
     text = "SELECT MAX(temp) AS hi FROM r TIMESTAMP BY ts GROUP BY TumblingWindow(hour, 1)"
     assert "window_start" in weft.sql(text, r=READINGS).column_names
