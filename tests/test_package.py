@@ -83,7 +83,8 @@ def test_the_wheel_has_the_package_its_types_and_its_prices(built: Path) -> None
     assert any(name.startswith("weft/cost/coefficients/") for name in names)
     assert metadata["Name"] == "weft-spark"
     extras = set(metadata.get_all("Provides-Extra") or ())
-    assert {"spark", "bench", "duckdb", "ui"} <= extras
+    lakes = {"kafka", "delta", "iceberg", "postgresql"}
+    assert {"spark", "bench", "duckdb", "ui"} | lakes <= extras
     core = [r for r in metadata.get_all("Requires-Dist") or () if "extra ==" not in r]
     assert not any("pyspark" in need or "pandas" in need for need in core)
     (source,) = built.glob("weft_spark-*.tar.gz")
