@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from weft.engines.spark.connectors import AVRO, KAFKA, Artifact, fetched
+from weft.engines.spark.streaming.sinks import KafkaSink, as_sink
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +49,21 @@ def test_damaged_and_missing_jars_are_told_with_what_to_do(maven: Path, tmp_path
         fetched([Artifact.of("org.x:other:1.0")])
     assert f"put other-1.0.jar into {tmp_path / 'jars'}" in str(refusal.value)
     assert not (tmp_path / "jars").exists()
+
+
+def test_topics_without_a_broker_or_a_schema_are_refused_before_spark_starts() -> None:
+    with pytest.raises(weft.InputError, match=r"no broker answers at .* refused"):
+        weft.kafka("127.0.0.1:1", "clicks", schema="ts TIMESTAMP")
+    with pytest.raises(weft.QueryError, match="unknown format 'jsn'"):
+        weft.kafka("127.0.0.1:1", "clicks", format="jsn")
+    with pytest.raises(weft.InputError, match="names no topic"):
+        as_sink("kafka://127.0.0.1:9092")
+    with pytest.raises(weft.InputError, match="option 'delivry' of the topic is unknown"):
+        as_sink("kafka://127.0.0.1:9092/closed?delivry=at-least-once")
+    closed = as_sink("kafka://127.0.0.1:1/closed?delivery=at-least-once")
+    assert isinstance(closed, KafkaSink)
+    with pytest.raises(weft.InputError, match="no broker answers"):
+        closed.check("q", None)
 
 
 def test_the_version_of_spark_comes_first_and_scala_follows_it() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from weft.engines.spark.connectors import AVRO, KAFKA, connect
 from weft.engines.spark.session import current_session
@@ -24,6 +26,7 @@ SCHEME = "kafka://"
 FORMATS = ("json", "avro", "plain")
 MALFORMED = ("fail", "skip")
 _UNITS = {"s": F.timestamp_seconds, "ms": F.timestamp_millis, "us": F.timestamp_micros}
+_PATIENCE_S = 5
 _UNREAD = "_weft_unread"
 _PLAIN = {"key": "STRING", "value": "STRING"}
 _ABOUT = ("topic", "partition", "offset", "timestamp")  # what a record has besides key and value
@@ -104,6 +107,7 @@ def kafka(
     """
     _check(format, FORMATS, "format")
     _check(malformed, MALFORMED, "malformed")
+    check_servers(servers)
     session = session or current_session()
     connect(session, KAFKA)
     read = session.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
@@ -129,6 +133,36 @@ def kafka(
             own = column if format == "plain" else f"_record.{column}"
             events = events.withColumn(name, F.col(own))
     return _timed(events.drop("_record"), time, unit, topic)
+
+
+def check_servers(servers: str) -> None:
+    """Refuse brokers of which none answers: the client would try for minutes, without a word.
+
+    >>> check_servers("localhost")
+    Traceback (most recent call last):
+    weft.errors.InputError: 'localhost' is no address of a broker
+    hint: write host:port, such as localhost:9092
+    """
+    if is_remote():  # the server's machine has to reach them, not this one
+        return
+    reason = ""
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not port.isdecimal():
+            raise InputError(
+                f"{server!r} is no address of a broker",
+                hint="write host:port, such as localhost:9092",
+            )
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+        except (OSError, OverflowError) as error:
+            reason = str(error)
+        else:
+            return
+    raise InputError(
+        f"no broker answers at {servers}: {reason}",
+        hint="is it running, and is that its address as this machine sees it?",
+    )
 
 
 def _check(word: str, known: tuple[str, ...], what: str) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from weft.engines.spark.connectors import AVRO, KAFKA, connect
 from weft.engines.spark.streaming.avro_schema import avro_schema
-from weft.engines.spark.streaming.kafka import Topic, schema_text
+from weft.engines.spark.streaming.kafka import Topic, check_servers, schema_text
 from weft.engines.spark.streaming.sinks.base import QUERY, named
 from weft.errors import InputError, QueryError, suggest
 from weft.targets.base import RowIdentity, checked
@@ -84,7 +84,8 @@ class KafkaSink:
         return str(Topic(self.servers, self.topic))
 
     def check(self, query: str, identity: RowIdentity | None) -> None:
-        """Refuse rows that could not be told apart, unless some may come twice."""
+        """Refuse rows that could not be told apart, unless some may come twice; and no broker."""
+        check_servers(self.servers)
         if self.delivery == EXACTLY_ONCE:
             checked(self.key, query, identity, self)
 
