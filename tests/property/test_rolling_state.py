@@ -47,10 +47,7 @@ class Stream:
         assert self.state.late - late == in_time.count(False)
 
     def save(self, restart: bool) -> None:
-        written, removed = self.state.changes()
-        self.chunks |= written
-        for name in removed:
-            del self.chunks[name]
+        self.state.changes().apply(self.chunks)
         if restart:
             self.state = RollingState.load(self.of, dict(self.chunks))
 

@@ -70,12 +70,10 @@ def _streamed(of: RollingRows, rows: pa.Table, batches: int) -> tuple[pa.Table, 
         start = perf_counter()
         state = RollingState.load(of, chunks)
         answers.append(state.process(batch, watermark_us))
-        changed, removed = state.changes()
+        changes = state.changes()
         seconds += perf_counter() - start
-        chunks |= changed
-        for name in removed:
-            del chunks[name]
-        written += sum(map(len, changed.values()))
+        changes.apply(chunks)
+        written += sum(map(len, changes.written.values()))
         held, largest = max(held, len(state)), max(largest, sum(map(len, chunks.values())))
     million = 1 << 20
     return pa.concat_tables(answers), {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from weft.engines.local.anchors.order import LEAST, order_of
 from weft.engines.local.anchors.rolling_scope import RollingScope, counted, times_of
 from weft.engines.local.anchors.tail_slices import TailSlices, slices_of
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
+from weft.engines.local.state.journal import StateChanges
 from weft.engines.local.values.arrow import pc
 from weft.engines.local.values.frame import plain
 from weft.engines.local.values.keys import KeyCodes
@@ -38,13 +39,6 @@ _TOLD, _HISTORY, _WAITING, _CAME = "told", "history", "waiting", "came"
 # When all is written anew: chunks of rows that came since, and bytes of them beyond the rest's.
 _MOST_CHUNKS = 32
 _FEW_BYTES = 1 << 16
-
-
-class StateChanges(NamedTuple):
-    """Chunks of the state that are new, and those that are gone."""
-
-    written: dict[str, bytes]
-    removed: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
