@@ -209,4 +209,5 @@ def test_the_demo_compares_with_stock_spark(spark: SparkSession, tmp_path: Path)
     for line in ("3. Running on Spark", "4. Checking every row against stock", "are the same"):
         assert line in shown
     found = {path.name for path in (tmp_path / "out").iterdir()}
-    assert found == {"readings.parquet", "features.sql", "features.parquet", "plan.html"}
+    pictures = {"plan.html", "plan.svg", "gain.svg"}
+    assert found == {"readings.parquet", "features.sql", "features.parquet", *pictures}
