@@ -13,7 +13,15 @@ from weft.plain_sql.statements import rewrite as rewrite_workload
 from weft.statement.blocks import Surroundings, block_of, window_selects
 from weft.statement.projection import Projection, call_column, own_name
 from weft.statement.relations import Obstacle
-from weft.statement.sharing import EVENTS, PRESENT, WINDOW_COLUMNS, Group, Member, worthwhile
+from weft.statement.sharing import (
+    EVENTS,
+    PRESENT,
+    WINDOW_COLUMNS,
+    Group,
+    Member,
+    together,
+    worthwhile,
+)
 from weft.statement.syntax import is_call, query_of, statements_of, written_of
 from weft.window import PeriodicWindow
 
@@ -78,21 +86,20 @@ class _Rewriting:
     def text(self, tree: exp.Query, dialect: Dialect) -> str:
         """Return a statement whose blocks read steps of shared plans."""
         root = exp.Paren(this=tree)
-        groups: dict[tuple[str, str], list[Member]] = {}
+        read: list[Member] = []
         inner: list[exp.Select] = []
         for number, select in enumerate(window_selects(tree)):
             try:
                 if any(node in inner for node in select.find_all(exp.Select) if node is not select):
                     raise Obstacle("it reads another block")
-                member = _member(number, select)
-                groups.setdefault(member.block.events, []).append(member)
+                read.append(_member(number, select))
             except Obstacle as obstacle:
                 self.reasons.append(f"block {number + 1}: {obstacle}")
             inner.append(select)
         if any(is_call(node, "window_time") for node in tree.walk()):
-            groups = {}
+            read = []
             self.reasons.append("window_time reads what only a window of Spark's has")
-        for number, members in enumerate(groups.values()):
+        for number, members in enumerate(together(read)):
             able = worthwhile(members)
             self.reasons += [f"block {m.number + 1} is alone" for m in members if m not in able]
             if able:

@@ -13,7 +13,7 @@ from weft.statement.notes import Note, OverNote
 from weft.statement.over.rows import OverRows
 from weft.statement.projection import Projection, own_name
 from weft.statement.relations import Obstacle, Source, definitions_for, select_of_source
-from weft.statement.sharing import ALONE, Group, Member
+from weft.statement.sharing import ALONE, Group, Member, together
 from weft.statement.spellings import gather_cumulations
 from weft.statement.streams.clauses import stream_obstacle
 from weft.statement.syntax import written_of
@@ -103,8 +103,8 @@ class Statements:
                 select.replace(found.select)
 
     def _groups(self, selects: Mapping[int, exp.Select]) -> list[list[Member]]:
-        """Read blocks, and bring those together that read the same events."""
-        groups: dict[tuple[str, str], list[Member]] = {}
+        """Read blocks, and bring those together that can share events."""
+        read: list[Member] = []
         around = Surroundings(self._columns_of, self.host.zone)
         for number, select in selects.items():
             try:
@@ -116,13 +116,13 @@ class Statements:
                     raise Obstacle("each of its grouping sets would read the stream")
                 member = Member(number, block, Projection(block, self._columns_of))
                 member.projection.check_calls()
-                groups.setdefault(block.events, []).append(member)
+                read.append(member)
             except Obstacle as obstacle:
                 self._leave(number, str(obstacle))
         if self.streaming:
             # A stream is read once for each branch: together they would compute all twice.
-            return [[member] for members in groups.values() for member in members]
-        return list(groups.values())
+            return [[member] for member in read]
+        return together(read)
 
     def _leave(self, number: int, reason: str) -> None:
         self._note(number, shared=False, reason=reason)

@@ -14,9 +14,10 @@ from weft.query import Query, Workload
 from weft.statement.calls import SharedCall, all_of, where_holds
 from weft.statement.projection import Projection, call_column, key_column
 from weft.statement.relations import select_of_source
+from weft.window import SessionWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from weft.statement.blocks import Block
 
@@ -48,6 +49,12 @@ class Member:
         return tuple(f"{self.query} set {at}" for at, _ in enumerate(self.block.sets, 1))
 
     @property
+    def conditions(self) -> dict[str, exp.Expr]:
+        """What events have to meet, by texts that are equal when they are."""
+        source = self.block.source
+        return {source.same_text(one): source.bare(one) for one in self.block.conditions}
+
+    @property
     def grouping_bits(self) -> tuple[tuple[int, ...], ...]:
         """Tell for each set what it leaves out of all that is grouped by, in Spark's order."""
         block = self.block
@@ -71,21 +78,15 @@ class Group:
     def _kept_by_all(self) -> dict[str, exp.Expr]:
         """Conditions that every block has, by their text."""
         first, *others = self.members
-        common = self._conditions(first)
+        common = first.conditions
         for other in others:
-            own = self._conditions(other)
+            own = other.conditions
             common = {text: node for text, node in common.items() if text in own}
         return common
 
-    @staticmethod
-    def _conditions(member: Member) -> dict[str, exp.Expr]:
-        text = member.block.source.same_text
-        bare = member.block.source.bare
-        return {text(condition): bare(condition) for condition in member.block.conditions}
-
     def own_conditions(self, member: Member) -> list[exp.Expr]:
         """Return the conditions of a block that not all of the others have."""
-        own = self._conditions(member)
+        own = member.conditions
         return [node for text, node in own.items() if text not in self._kept_by_all]
 
     def events(self, time: exp.Expr | None = None) -> exp.Select:
@@ -173,7 +174,7 @@ class Group:
         computed += [
             exp.Paren(this=condition)
             for member in self.members
-            for condition in self._conditions(member).values()
+            for condition in member.conditions.values()
         ]
         # Spark takes no subquery in an aggregate either.
         plain = [value for value in computed if value.find(exp.Query) is None]
@@ -191,6 +192,28 @@ class Group:
     def answer(member: Member, number: int) -> str:
         """Name the column of an aggregate among those of all blocks."""
         return f"{call_column(number)}_{member.number}"
+
+
+def together(members: Iterable[Member]) -> list[list[Member]]:
+    """Bring blocks together that can share events.
+
+    A filter decides which sessions there are, so a block of sessions is only with blocks that keep
+    the same events.
+    """
+    groups: dict[tuple[str, str], list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.block.events, []).append(member)
+    return [part for own in groups.values() for part in _parts(own)]
+
+
+def _parts(members: list[Member]) -> Iterable[list[Member]]:
+    if len({frozenset(member.conditions) for member in members}) == 1:
+        return [members]
+    parts: dict[frozenset[str] | None, list[Member]] = {}
+    for member in members:
+        by_events = isinstance(member.block.window.kind, SessionWindow)
+        parts.setdefault(frozenset(member.conditions) if by_events else None, []).append(member)
+    return parts.values()
 
 
 def worthwhile(members: Sequence[Member]) -> list[Member]:

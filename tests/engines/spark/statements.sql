@@ -183,6 +183,13 @@ FROM (SELECT user_id, session_window, COUNT(*) AS n FROM clicks GROUP BY user_id
 JOIN (SELECT user_id, session_window, COUNT(*) AS n FROM clicks GROUP BY user_id, session_window(event_time, '1 hour')) b
   ON a.user_id = b.user_id AND a.session_window.start BETWEEN b.session_window.start AND b.session_window.end
 
+-- name: a filter decides which sessions there are [2 of 3]
+SELECT user_id, window.start AS since, COUNT(*) AS n FROM clicks GROUP BY user_id, window(event_time, '1 hour')
+UNION ALL
+SELECT user_id, session_window.start, COUNT(*) FROM clicks WHERE dwell_ms > 900 GROUP BY user_id, session_window(event_time, '10 minutes')
+UNION ALL
+SELECT user_id, session_window.start, MAX(dwell_ms) FROM clicks WHERE dwell_ms > 900 GROUP BY user_id, session_window(event_time, '1 hour')
+
 -- name: session with a gap that depends on the event [0 of 1]
 SELECT user_id, session_window.start, COUNT(*) FROM clicks GROUP BY user_id, session_window(event_time, CASE WHEN page = '/' THEN '5 minutes' ELSE '20 minutes' END)
 

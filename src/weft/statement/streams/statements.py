@@ -15,7 +15,7 @@ from weft.statement.blocks import Surroundings, block_of, window_selects
 from weft.statement.projection import Projection
 from weft.statement.relations import Obstacle
 from weft.statement.shared import Statements
-from weft.statement.sharing import EVENTS, Group, Member
+from weft.statement.sharing import EVENTS, Group, Member, together
 from weft.statement.spark.results import obstacle_of, table_of
 from weft.statement.spark.schema import with_nullability
 from weft.statement.spark.tables import Tables, place_of
@@ -86,19 +86,17 @@ class StreamStatements(Statements):
         self,
     ) -> tuple[Workload, dict[str, DataFrame], dict[str, StreamedStatement]]:
         """Return the queries, the events that they read by name, and what is made of each."""
-        groups: dict[tuple[str, str], Group] = {}
         texts = self.host.texts
         schemas = {name: self.host.tables.run(text).schema for name, text in texts.items()}
-        for number, (name, text) in enumerate(texts.items()):
-            member = self._member(number, name, text)
-            known = groups.setdefault(
-                member.block.events, Group([], source=f"{EVENTS}_{len(groups)}")
-            )
-            known.members.append(member)
+        read = [self._member(at, name, text) for at, (name, text) in enumerate(texts.items())]
+        groups = [
+            Group(members, source=f"{EVENTS}_{number}")
+            for number, members in enumerate(together(read))
+        ]
         queries: list[Query] = []
         sources: dict[str, DataFrame] = {}
         made: dict[str, StreamedStatement] = {}
-        for group in groups.values():
+        for group in groups:
             try:
                 answers = self.host.tables.run(group.answers()).schema
                 sources[group.source] = events = self.host.events_of(group)
