@@ -97,7 +97,7 @@ def test_a_failure_is_a_script_that_shows_it(tmp_path: Path, wrong: bool) -> Non
     script = tmp_path / "shown.py"
     script.write_text(soak.script_of(soak.Failure(case, 'as "told"', ENGINES)), encoding="utf-8")
     spoiled = (
-        "import runpy, sys, weft.running as r\n"
+        "import runpy, sys, weft.verification.report as r\n"
         "true = r._answer\n"
         "def _answer(w, t, engine, p):\n"
         "    found = true(w, t, engine, p)\n"
