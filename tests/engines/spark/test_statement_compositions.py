@@ -121,7 +121,8 @@ def statements(draw: st.DrawFn) -> str:
         body += f"WHERE device IN (SELECT k FROM ({some[0]})) "
         body += f"OR ts < (SELECT MAX(s) FROM ({some[1]}))"
     elif form == "over":
-        body = "SELECT k, s, v1, LAG(v1) OVER (PARTITION BY k ORDER BY s) AS before "
+        # A total and a key that is NULL are alike but for their values.
+        body = "SELECT k, s, v1, LAG(v1) OVER (PARTITION BY k ORDER BY s, v1) AS before "
         body += f"FROM ({some[0]}) UNION ALL SELECT k, s, v2, v1 FROM ({some[1]})"
     else:
         body = f"SELECT *, (SELECT MAX(v1) FROM ({some[1]})) AS top FROM ({some[0]})"
