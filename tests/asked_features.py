@@ -61,3 +61,16 @@ def described(rows: pa.Table, asked: dict[str, Any]) -> RollingRows:
     # The type of a custom aggregate is what its functions give: here text.
     types = [pa.string() if pa.types.is_null(type) else type for type in made.types]
     return replace(made, types=tuple(types))
+
+
+def assert_same_by_id(got: pa.Table, want: pa.Table) -> None:
+    """Compare tables whose rows are numbered; floats nearly."""
+    got, want = got.sort_by("id"), want.sort_by("id")
+    assert got.column_names == want.column_names
+    for name in want.column_names:
+        pairs = zip(got[name].to_pylist(), want[name].to_pylist(), strict=True)
+        for place, (a, b) in enumerate(pairs):
+            equal = a == b or (a != a and b != b)
+            if isinstance(a, float) and isinstance(b, float):
+                equal = equal or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+            assert equal, f"{name} of row {place} is {a!r}, not {b!r}"

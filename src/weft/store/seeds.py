@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.errors import UnsupportedError
 from weft.query import Query, Workload
 from weft.store.answers import ALWAYS, columns_asked, feed, schema_of
-from weft.store.serving import served, with_stored_times
+from weft.store.serving import served, served_together, with_stored_times
 
 if TYPE_CHECKING:
     from weft.sessions.source_stream import SourceStream
@@ -24,14 +23,7 @@ def seed(stream: SourceStream, reader: SliceReader) -> None:
     for operator in stream.operators:
         names = dict.fromkeys(emit.query for emit in operator.emits)
         queries = [stream.queries[name] for name in names]
-        sources = dict.fromkeys(served(reader.manifest, query) for query in queries)
-        if len(sources) > 1:
-            raise UnsupportedError(
-                f"queries {', '.join(names)} share slices in a session, and the store keeps theirs "
-                "apart",
-                hint="start a session for each of them, or make a store for all",
-            )
-        (source,) = sources
+        source = served_together(reader.manifest, queries, "session")
         files = reader.files(source.number)
         if files:
             columns = [name for query in queries for name in columns_asked(source, query)]

@@ -21,7 +21,7 @@ from weft.time import DAY, format_us, instant
 from weft.window import CalendarWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from weft.aggregates import Partial
     from weft.query import Query, Workload
@@ -65,6 +65,18 @@ def served(manifest: Manifest, query: Query, since_us: int | None = None) -> Ser
             "query too",
         )
     return min(fitting, key=lambda one: (len(one.kept.keys), one.where is not None))
+
+
+def served_together(manifest: Manifest, queries: Sequence[Query], by: str) -> Served:
+    """Return the slices that serve queries which share theirs in what is made by history."""
+    (first, *others) = dict.fromkeys(served(manifest, query) for query in queries)
+    if others:
+        raise UnsupportedError(
+            f"queries {', '.join(query.name for query in queries)} share slices in a {by}, and the "
+            "store keeps theirs apart",
+            hint=f"start a {by} for each of them, or make a store for all",
+        )
+    return first
 
 
 def with_stored_times(manifest: Manifest, workload: Workload) -> Workload:

@@ -15,11 +15,10 @@ from weft.engines.spark.streaming.columnar.byte_values import dump_changes
 from weft.engines.spark.streaming.columnar.processor import SEED
 from weft.engines.spark.streaming.columnar.scope_structs import BUCKET
 from weft.engines.spark.versions import collected
-from weft.errors import UnsupportedError
 from weft.plan.nodes import topological
 from weft.query import Query, Workload
 from weft.store.answers import ALWAYS, SliceReader, columns_asked, give, keyed, schema_of
-from weft.store.serving import served, with_stored_times
+from weft.store.serving import served, served_together, with_stored_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,14 +68,7 @@ def _scope_seeds(
     hosted: HostedScope,
     queries: Sequence[Query],
 ) -> Iterator[tuple[int, bytes]]:
-    sources = dict.fromkeys(served(reader.manifest, query) for query in queries)
-    if len(sources) > 1:
-        raise UnsupportedError(
-            f"queries {', '.join(query.name for query in queries)} share slices in a stream, and "
-            "the store keeps theirs apart",
-            hint="start a stream for each of them, or make a store for all",
-        )
-    (source,) = sources
+    source = served_together(reader.manifest, queries, "stream")
     files = reader.files(source.number)
     if not files:
         return

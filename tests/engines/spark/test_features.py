@@ -12,6 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 import weft
+from asked_features import assert_same_by_id
 from weft.engines.spark.anchors.executor import Described, TrailStream
 from weft.engines.spark.session import to_spark
 
@@ -73,18 +74,6 @@ def events(rows: int, seed: int, span_s: int = 300) -> pa.Table:
     )
 
 
-def assert_same(got: pa.Table, want: pa.Table) -> None:
-    got, want = got.sort_by("id"), want.sort_by("id")
-    assert got.column_names == want.column_names
-    for name in want.column_names:
-        pairs = zip(got[name].to_pylist(), want[name].to_pylist(), strict=True)
-        for place, (a, b) in enumerate(pairs):
-            equal = a == b or (a != a and b != b)
-            if isinstance(a, float) and isinstance(b, float):
-                equal = equal or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
-            assert equal, f"{name} of row {place} is {a!r}, not {b!r}"
-
-
 def distinct_times(table: pa.Table) -> pa.Table:
     """Without ties: what the order of one instant decides is the same on all engines."""
     times = pa.array(np.arange(table.num_rows) * 700_001, pa.timestamp("us", "UTC"))
@@ -98,7 +87,7 @@ def test_rolling_equals_the_local_engine(spark: SparkSession, closed: Any) -> No
     options = {"time": "ts", "by": ["user", "shop"], "windows": ranges, "aggs": aggs}
     rows = events(700, 1)
     got = weft.rolling(to_spark(rows, spark), closed=closed, where="q > -7", **options).toArrow()
-    assert_same(got, weft.rolling(rows, closed=closed, where="q > -7", **options))
+    assert_same_by_id(got, weft.rolling(rows, closed=closed, where="q > -7", **options))
 
 
 @pytest.mark.parametrize("by", [["user"], [], {"user": "lower(user)"}])
@@ -106,7 +95,7 @@ def test_what_depends_on_order_equals_the_local_engine(spark: SparkSession, by: 
     rows = distinct_times(events(400, 2))
     options = {"time": "ts", "by": by, "windows": WINDOWS, "aggs": AGGS}
     got = weft.rolling(to_spark(rows, spark), **options).toArrow()
-    assert_same(got, weft.rolling(rows, **options))
+    assert_same_by_id(got, weft.rolling(rows, **options))
 
 
 @pytest.mark.parametrize("closed", ["left", "both"])
@@ -118,7 +107,7 @@ def test_as_of_equals_the_local_engine(spark: SparkSession, closed: Any) -> None
     options = {"time": "ts", "at": "at", "windows": WINDOWS, "aggs": AGGS, "closed": closed}
     for by in (["user"], ["user", "shop"], {"shop": "q"}):
         got = weft.as_of(to_spark(points, spark), to_spark(known, spark), by=by, **options)
-        assert_same(got.toArrow(), weft.as_of(points, known, by=by, **options))
+        assert_same_by_id(got.toArrow(), weft.as_of(points, known, by=by, **options))
 
 
 def test_several_sources_meet_points_by_keys_of_their_own(spark: SparkSession) -> None:
@@ -138,7 +127,7 @@ def test_several_sources_meet_points_by_keys_of_their_own(spark: SparkSession) -
     got = weft.as_of(to_spark(points, spark), asked(frames), **options)
     # Those of one set of keys share a shuffle.
     assert executed(got).count("Exchange hashpartitioning") == 2
-    assert_same(got.toArrow(), weft.as_of(points, asked(sources), **options))
+    assert_same_by_id(got.toArrow(), weft.as_of(points, asked(sources), **options))
 
 
 def executed(frame: DataFrame) -> str:
@@ -163,7 +152,7 @@ def test_rolling_equals_a_stock_frame(spark: SparkSession) -> None:
         F.min("x").over(frame).alias("lo_40s"),
         F.sum("q").over(frame).alias("whole_40s"),
     )
-    assert_same(got.toArrow(), want.toArrow())
+    assert_same_by_id(got.toArrow(), want.toArrow())
 
 
 def test_as_of_equals_a_stock_join(spark: SparkSession) -> None:
@@ -182,7 +171,7 @@ def test_as_of_equals_a_stock_join(spark: SparkSession) -> None:
     on = "p.user <=> e.user AND e.ts >= p.ts - INTERVAL 40 SECONDS AND e.ts < p.ts"
     joined = p.join(e, F.expr(on), "left").groupBy("p.id", "p.user", "p.ts")
     want = joined.agg(F.count("e.ts").alias("n_40s"), F.sum("e.q").alias("whole_40s"))
-    assert_same(got.toArrow(), want.toArrow())
+    assert_same_by_id(got.toArrow(), want.toArrow())
 
 
 def test_an_executor_keeps_what_later_points_need_and_no_more(spark: SparkSession) -> None:

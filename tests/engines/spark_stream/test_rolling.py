@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import weft
+from asked_features import assert_same_by_id
 from weft.engines.spark.session import to_spark
 from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, stored_in
 from weft.engines.spark.streaming.settings import setting
@@ -89,18 +90,6 @@ def complete(rows: pa.Table, seen: pa.Table) -> pa.Table:
     return rows.filter(pc.fill_null(passed, True))
 
 
-def assert_same(got: pa.Table, want: pa.Table) -> None:
-    got, want = got.sort_by("id"), want.sort_by("id")
-    assert got.column_names == want.column_names
-    for name in want.column_names:
-        pairs = zip(got[name].to_pylist(), want[name].to_pylist(), strict=True)
-        for place, (a, b) in enumerate(pairs):
-            equal = a == b or (a != a and b != b)
-            if isinstance(a, float) and isinstance(b, float):
-                equal = equal or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
-            assert equal, f"{name} of row {place} is {a!r}, not {b!r}"
-
-
 def told(ran: Ran, figure: str) -> list[int]:
     observed = [p.observedMetrics["weft"] for p in ran.progress if "weft" in p.observedMetrics]
     return [one[figure] or 0 for one in observed]
@@ -120,7 +109,7 @@ def test_rows_of_a_stream_that_is_restarted_equal_a_batch(
         streams.append(rows.slice(at, 750))
     second = streams.ran(weft.rolling(streams.read(), watermark=f"{DELAY_S} seconds", **asked))
     want = weft.rolling(to_spark(rows, spark), **asked).toArrow()
-    assert_same(pa.concat_tables([first.rows, second.rows]), complete(want, rows))
+    assert_same_by_id(pa.concat_tables([first.rows, second.rows]), complete(want, rows))
     assert first.rows.num_rows > 2_000
     assert second.rows.num_rows > 1_000
     assert sum(told(first, "late") + told(second, "late")) == 0
@@ -218,7 +207,7 @@ def test_statements_with_frames_over_a_stream_give_the_rows_of_a_batch(
     kept = table.filter(pc.greater(table["v"], 1.0))
     seen = complete(kept, kept)["id"]
     want = want.filter(pc.is_in(want["id"], seen.combine_chunks()))
-    assert_same(streams.ran(found).rows, want)
+    assert_same_by_id(streams.ran(found).rows, want)
     with pytest.raises(weft.QueryError, match="has no watermark"):
         weft.sql(FRAMES, r=streams.read())
     # Rows without a time are peers of one another: none of them is ever complete.

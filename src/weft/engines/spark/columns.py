@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -137,7 +138,7 @@ def _only_if(condition: Column) -> Column:
     return F.when(condition, F.lit(1))
 
 
-class _Node:
+class _Node(ABC):
     """A node of a column's tree, in this process or in a client of Spark Connect."""
 
     function: str | None = None
@@ -156,14 +157,14 @@ class _Node:
             return _ClassicNode(held._jc.node())
         return _ConnectNode(held._expr)
 
-    def without_alias(self) -> _Node:
-        raise NotImplementedError
+    @abstractmethod
+    def without_alias(self) -> _Node: ...
 
-    def column(self) -> Column:
-        raise NotImplementedError
+    @abstractmethod
+    def column(self) -> Column: ...
 
-    def value(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def value(self) -> Any: ...
 
     def number(self) -> float:
         """Read a parameter, such as the rank of a percentile."""
