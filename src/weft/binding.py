@@ -84,6 +84,12 @@ def check_columns(workload: Workload, schemas: Schemas) -> None:
                     f"{source} has no column {column!r}, which query {query.name!r} reads",
                     hint=suggest(column, list(known), otherwise),
                 )
+            if known.count(column) > 1:
+                raise QueryError(
+                    f"{source} has {known.count(column)} columns {column!r}, and query "
+                    f"{query.name!r} reads one",
+                    hint="rename or drop the others",
+                )
 
 
 def _reads(query: AnyQuery) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,18 @@ def feeders_and_windows(draw: st.DrawFn) -> tuple[PeriodicWindow, PeriodicWindow
     window = PeriodicWindow(longer, slide * draw(st.integers(1, 6)), later)
     assume(feeder.covers(window) or feeder.tiles(window))
     return feeder, window
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "quotient", "rest"),
+    [(7, 2, 3, 1), (-7, 2, -3, 1), (7, -2, -3, 1), (-6, 2, -3, 0), (-1, 3, 0, 2)],
+)
+def test_whole_numbers_are_divided_as_spark_does(
+    dividend: int, divisor: int, quotient: int, rest: int
+) -> None:
+    assert value(f"a div {divisor}", a=dividend) == quotient
+    if divisor > 0:
+        assert value(f"pmod(a, {divisor}L)", a=dividend) == rest
 
 
 @settings(max_examples=500)
@@ -68,11 +81,41 @@ def reached(reading: Reading, start: int) -> list[int]:
     return [at for at in found if value(plan.later_condition, start=start, instance=at)]
 
 
+class Long(int):
+    """A whole number of Spark's: 64 bits, and `div` cuts off towards zero."""
+
+    def _wrapped(self, exact: int) -> Long:
+        assert -(2**63) <= exact < 2**63, "Spark would have overflowed"
+        return Long(exact)
+
+    def __add__(self, other: int) -> Long:
+        return self._wrapped(int(self) + int(other))
+
+    def __sub__(self, other: int) -> Long:
+        return self._wrapped(int(self) - int(other))
+
+    def __mul__(self, other: int) -> Long:
+        return self._wrapped(int(self) * int(other))
+
+    def __truediv__(self, other: int) -> Long:
+        whole = abs(int(self)) // abs(int(other))
+        return Long(whole if (self < 0) == (other < 0) else -whole)
+
+
+def pmod(position: int, modulus: int) -> Long:
+    """The remainder as Spark makes it positive: cut off, and added to once."""
+    rest = int(position) - int(Long(position) / modulus) * int(modulus)
+    return Long(rest + modulus if rest < 0 else rest)
+
+
+def sequence(first: int, last: int, step: int) -> list[Long]:
+    """Both bounds are in it; Spark refuses a step that leads away from the last."""
+    assert (last - first) * step >= 0, "Spark would have refused these bounds"
+    return [Long(at) for at in range(first, last + (1 if step > 0 else -1), step)]
+
+
 def value(text: str, **row: int) -> Any:
     """Evaluate the little SQL that a fan-out is made of."""
-    spelled = re.sub(r"(\d)L\b", r"\1", text).replace(" div ", " // ").replace(" = ", " == ")
-    functions = {
-        "pmod": lambda position, modulus: position % modulus,
-        "sequence": lambda first, last, step: range(first, last + 1, step),
-    }
-    return eval(spelled, functions | row)
+    spelled = re.sub(r"\b(\d+)L?\b", r"Long(\1)", text).replace(" div ", " / ")
+    functions = {"Long": Long, "pmod": pmod, "sequence": sequence}
+    return eval(spelled.replace(" = ", " == "), functions | {n: Long(v) for n, v in row.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from weft.window.trailing import Closed, TrailingRows
 
 _POINTS, _EVENTS = "points", "events"
-_VERSION, _TOLD = 1, b"weft"
+_VERSION, _TOLD = 2, b"weft"
+_MAGIC, _DIGEST = b"weft features", 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,8 @@ class FeatureSession:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
-        return sink.getvalue().to_pybytes()
+        stream = sink.getvalue().to_pybytes()
+        return b"".join([_MAGIC, hashlib.sha256(stream).digest(), stream])
 
     @staticmethod
     def restore(snapshot: bytes) -> FeatureSession:
@@ -177,9 +180,10 @@ class FeatureSession:
         Custom aggregates must be defined in this process.
         """
         try:
-            rows = pa.ipc.open_stream(snapshot).read_all()
+            stream, version = _checked(snapshot)
+            rows = pa.ipc.open_stream(stream).read_all()
             told = json.loads((rows.schema.metadata or {})[_TOLD])
-            if told["weft_feature_session"] != _VERSION:
+            if told["weft_feature_session"] != version:
                 raise ValueError(f"version {told['weft_feature_session']}")
             asked = asked_from_json(told["asked"])
         except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as reason:
@@ -250,3 +254,13 @@ class FeatureSession:
     def metrics(self) -> FeatureMetrics:
         """Events pushed and late, and what is held of them."""
         return FeatureMetrics(self._events, self._late, len(self._held), self._held.nbytes)
+
+
+def _checked(snapshot: bytes) -> tuple[bytes, int]:
+    """Return the Arrow stream of a snapshot and its version; the first had no checksum."""
+    if snapshot[: len(_MAGIC)] != _MAGIC:
+        return snapshot, 1
+    head = len(_MAGIC) + _DIGEST
+    if hashlib.sha256(snapshot[head:]).digest() != snapshot[len(_MAGIC) : head]:
+        raise ValueError("it is damaged or cut short")
+    return snapshot[head:], _VERSION

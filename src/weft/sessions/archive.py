@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from weft.engines.failpoints import may_stop
 from weft.errors import DataError
 from weft.plan import Plan
 from weft.query import Query
@@ -81,6 +82,7 @@ def dump_session(session: SessionState) -> bytes:
                 "latest_us": state.latest_us,
             }
         )
+        may_stop("snapshot.begun")
     joins = [{**_plan_text(join.plan), "chunks": kept(join.chunks)} for join in session.joins]
     manifest = {
         "streams": told,
@@ -143,11 +145,15 @@ def _body(snapshot: bytes) -> bytes:
             hint="restore it with the version of weft that wrote it",
         )
     packed = snapshot[head:]
+    damaged = DataError(
+        "the snapshot is damaged or cut short", hint="copy the whole of it, as it was written"
+    )
     if hashlib.sha256(packed).digest() != snapshot[head - _DIGEST : head]:
-        raise DataError(
-            "the snapshot is damaged or cut short", hint="copy the whole of it, as it was written"
-        )
-    body: bytes = pa.decompress(packed, decompressed_size=size, codec=_CODEC, asbytes=True)
+        raise damaged
+    try:
+        body: bytes = pa.decompress(packed, decompressed_size=size, codec=_CODEC, asbytes=True)
+    except (OSError, MemoryError, OverflowError):  # the size is not in the checksum
+        raise damaged from None
     return body
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -277,3 +278,52 @@ def test_a_finished_session_takes_no_more() -> None:
 def test_an_unknown_source_is_named() -> None:
     with pytest.raises(weft.QueryError, match="no query reads 'other'"):
         session({"10": weft.tumbling(10)}).push("other", batch(1))
+
+
+def test_a_column_that_is_there_twice_is_refused_where_it_is_read() -> None:
+    query = weft.Query(
+        "q", source="s", time="ts", windows={"10": weft.tumbling(10)}, aggs={"s": weft.agg.sum("v")}
+    )
+    arrays = [pa.array([1, 2]), pa.array([1, 2]), pa.array([5, 6])]
+    twice = pa.Table.from_arrays(arrays, names=["ts", "v", "v"])
+    for run in (
+        lambda: weft.run(query, {"s": twice}, engine="reference"),
+        lambda: weft.run(query, {"s": twice}, engine="local"),
+        lambda: weft.LocalSession(query).push("s", twice),
+    ):
+        with pytest.raises(weft.QueryError, match="s has 2 columns 'v', and query 'q' reads one"):
+            run()
+    unread = pa.Table.from_arrays([*arrays, arrays[0]], names=["ts", "v", "w", "w"])
+    assert weft.run(query, {"s": unread}, engine="local")["s"].to_pylist() == [3]
+
+
+LARGEST, LEAST = Decimal("9" * 38), Decimal("-" + "9" * 38)
+WIDE = pa.decimal128(38, 0)
+
+
+@pytest.mark.parametrize("function", ["sum", "avg", "sum_distinct", "avg_distinct"])
+@pytest.mark.parametrize("values", [[LARGEST, Decimal(1)], [LEAST, Decimal(-1)], [LARGEST] * 2])
+def test_a_decimal_that_does_not_fit_is_an_error(function: str, values: list[Decimal]) -> None:
+    """128 bits hold some numbers of 39 digits, and an average has four digits more than its sum."""
+    query = weft.Query(
+        "q",
+        source="s",
+        time="ts",
+        windows={"10": weft.tumbling(10)},
+        aggs={"v": getattr(weft.agg, function)("v")},
+    )
+    table = pa.table({"ts": [1, 2], "v": pa.array(values, WIDE)})
+    if function == "sum_distinct" and len(set(values)) == 1:
+        assert weft.run(query, {"s": table}, engine="local")["v"].to_pylist() == values[:1]
+        return
+    for engine in ("reference", "local"):
+        with pytest.raises(weft.DataError, match="does not fit decimal128"):
+            weft.run(query, {"s": table}, engine=engine)
+    session = weft.LocalSession(query)
+    session.push("s", table.slice(0, 1))
+    session.push("s", table.slice(1))
+    with pytest.raises(weft.DataError, match="does not fit decimal128"):
+        session.finish()
+    fits = pa.table({"ts": [1, 2], "v": pa.array([Decimal("9" * 34), Decimal(1)], WIDE)})
+    exact = weft.run(query, {"s": fits}, engine="reference")["v"].to_pylist()
+    assert weft.run(query, {"s": fits}, engine="local")["v"].to_pylist() == exact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import weft
+from weft.engines.failpoints import stopping
 from weft.sessions import archive
 from weft.sessions.local_session import LocalSession
 
@@ -99,14 +101,35 @@ def test_a_snapshot_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatc
         LocalSession.restore(snapshot)
 
 
-@pytest.mark.parametrize("at", [0, 15, 30, 60, 100, -1])
-def test_a_damaged_snapshot_is_refused(at: int) -> None:
-    snapshot = bytearray(running().snapshot())
-    snapshot[at] ^= 1
-    with pytest.raises(weft.DataError, match="snapshot"):
-        LocalSession.restore(bytes(snapshot))
-    with pytest.raises(weft.DataError, match="snapshot"):
-        LocalSession.restore(bytes(snapshot[:at]))
+def features() -> bytes:
+    asked: Any = {"windows": {"5us": 5}, "aggs": {"s": weft.agg.sum("v")}}
+    session = weft.FeatureSession(time="ts", **asked)
+    session.push(pa.table({"ts": [*range(40)], "v": [1.5] * 40}))
+    return session.snapshot()
+
+
+@pytest.mark.parametrize("kind", [LocalSession, weft.FeatureSession])
+def test_a_snapshot_that_is_cut_short_or_has_a_bit_turned_is_refused(kind: Any) -> None:
+    whole = running().snapshot() if kind is LocalSession else features()
+    assert kind.restore(whole)
+    dice = random.Random(4)
+    for at in (*range(80), *(dice.randrange(len(whole)) for _ in range(60))):
+        turned = bytes([*whole[:at], whole[at] ^ (1 << dice.randrange(8)), *whole[at + 1 :]])
+        for damaged in (whole[:at], turned):
+            with pytest.raises(weft.DataError, match="snapshot"):
+                kind.restore(damaged)
+
+
+def test_a_session_goes_on_after_a_snapshot_that_was_cut_off() -> None:
+    session, other = running(), running()
+
+    def stop() -> None:
+        raise MemoryError
+
+    with stopping("snapshot.begun", stop), pytest.raises(MemoryError):
+        session.snapshot()
+    assert session.snapshot() == other.snapshot()
+    assert session.finish() == other.finish()
 
 
 def test_a_snapshot_is_checked_against_the_workload_expected() -> None:

@@ -61,8 +61,11 @@ def _packed(limbs: Sequence[Any], some: Bools, scale: int, type: pa.DataType) ->
     wide = pa.decimal128(38, scale) if len(limbs) == 4 else pa.decimal256(76, scale)
     made = pa.Array.from_buffers(wide, some.size, [None, pa.py_buffer(words.tobytes())])
     masked = pc.if_else(pa.array(some), made, pa.scalar(None, wide))
+    if pa.types.is_null(type):
+        return masked
     try:
-        return masked if pa.types.is_null(type) else masked.cast(type)
+        # Of a number of the same width no digits are counted, and 128 bits hold some of 39.
+        return masked.cast(pa.decimal256(76, scale)).cast(type)
     except pa.ArrowInvalid:
         raise _too_large(type) from None
 
@@ -85,5 +88,7 @@ def averaged_decimals(sums: LimbSums, counts: Int64s, type: pa.Decimal128Type[An
     rests = (scaled - quotients * divisors) * 2
     up = (rests > divisors) | ((rests == divisors) & (quotients % 2 == 1))
     rounded = quotients + up.astype(object)
+    if np.any(abs(rounded) >= 10**type.precision):
+        raise _too_large(type)
     limbs = [rounded >> (32 * at) for at in range(len(sums.limbs))]
     return _packed(limbs, some, type.scale, type)
