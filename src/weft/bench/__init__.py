@@ -13,19 +13,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.bench import plot, report
+from weft.bench import plot, report, reproduction
 from weft.bench.frame import Entry, Outcome, missing
 from weft.bench.race import run_entry
 from weft.bench.registry import entries, select
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
-__all__ = ["PLOT_DIRECTORY", "entries", "list_entries", "run", "run_entries"]
+__all__ = ["PLOT_DIRECTORY", "entries", "list_entries", "run", "run_entries", "write_report"]
 
 PLOT_DIRECTORY = Path("bench-output")
+PICTURES = "pictures"  # beside a report
 _FILE_COLUMNS = 120  # a file or a pipe has no width of its own
 
 
@@ -36,14 +37,19 @@ def run(
     plot_dir: Path | str | None = PLOT_DIRECTORY,
     console: Console | None = None,
     workloads: int | None = None,
+    report_path: Path | str | None = None,
 ) -> int:
     """Run entries by name, group or pattern; return 1 when a bar is missed or an answer is wrong.
 
-    No name runs all; `workloads` is the most that entries draw at random. Raises `QueryError` for a
-    name that no entry has, before anything runs.
+    No name runs all; `workloads` is the most that entries draw at random. With `report_path` those
+    entries are meant that reproduce the papers, and a report is written: Markdown, with pictures
+    in a folder beside it. Raises `QueryError` for a name that no entry has, before anything runs.
     """
     from weft.bench.suite.regret.draws import at_most
 
+    if report_path is not None:
+        reproduced = select(reproduction.names(), entries())
+        return write_report(select(names, reproduced), Path(report_path), quick, console)
     with at_most(workloads):
         return run_entries(select(names, entries()), quick, json_path, plot_dir, console)
 
@@ -58,11 +64,8 @@ def run_entries(
     """Run these entries one after the other; the JSON file is complete after each of them."""
     console = console or _console()
     outcomes: list[Outcome] = []
-    for number, entry in enumerate(chosen, 1):
-        with console.status(f"{entry.name} ({number} of {len(chosen)})"):
-            outcome = run_entry(entry, quick=quick)
+    for outcome in _outcomes(chosen, quick, console):
         outcomes.append(outcome)
-        report.print_outcome(outcome, console)
         if outcome.panels and plot_dir is not None:
             _draw(outcome, Path(plot_dir), console)
         if json_path is not None:
@@ -71,16 +74,46 @@ def run_entries(
     return int(any(outcome.failed for outcome in outcomes))
 
 
+def write_report(
+    chosen: Sequence[Entry], path: Path, quick: bool = False, console: Console | None = None
+) -> int:
+    """Run these entries and write what the papers published beside them, again after each."""
+    console = console or _console()
+    outcomes: dict[str, Outcome] = {}
+    pictures: dict[str, str] = {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for outcome in _outcomes(chosen, quick, console):
+        outcomes[outcome.name] = outcome
+        if outcome.panels and (drawn := _draw(outcome, path.parent / PICTURES, console)):
+            pictures[outcome.name] = f"{PICTURES}/{drawn.name}"
+        text = reproduction.markdown(outcomes, pictures, quick=quick)
+        path.write_text(text, encoding="utf-8")
+    report.print_summary(tuple(outcomes.values()), console)
+    console.print(f"report: {path}", markup=False, soft_wrap=True)
+    return int(any(outcome.failed for outcome in outcomes.values()))
+
+
+def _outcomes(chosen: Sequence[Entry], quick: bool, console: Console) -> Iterator[Outcome]:
+    """Run entries one after the other, and print each as it ends."""
+    for number, entry in enumerate(chosen, 1):
+        with console.status(f"{entry.name} ({number} of {len(chosen)})"):
+            outcome = run_entry(entry, quick=quick)
+        report.print_outcome(outcome, console)
+        yield outcome
+
+
 def list_entries(names: Sequence[str] = (), console: Console | None = None) -> None:
     """Print the names and questions of the entries."""
     report.print_list(select(names, entries()), console or _console())
 
 
-def _draw(outcome: Outcome, directory: Path, console: Console) -> None:
+def _draw(outcome: Outcome, directory: Path, console: Console) -> Path | None:
     if reason := missing(plot.NEEDS):
         console.print(f"plot skipped: {reason}", style="yellow", markup=False)
-    else:
-        console.print(f"plot: {plot.draw(outcome, directory)}", markup=False, soft_wrap=True)
+        return None
+    path = plot.draw(outcome, directory)
+    console.print(f"plot: {path}", markup=False, soft_wrap=True)
+    return path
 
 
 def _console() -> Console:

@@ -30,6 +30,7 @@ _FAMILIES = (
     *("spark.batch", "spark.plans", "mixed.spark", "statements.spark"),
     *("spark.stream", "mixed.stream"),
     *("anchors.spark", "regret.entries"),
+    *("growth.many", "growth.curves", "growth.limits"),
 )
 
 

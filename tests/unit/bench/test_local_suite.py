@@ -10,6 +10,8 @@ import pytest
 
 from weft.bench.frame import Case, Race
 from weft.bench.race import run_entry
+from weft.bench.registry import entries, select
+from weft.bench.suite.growth import curves
 from weft.bench.suite.local import cutty as local_cutty
 from weft.bench.suite.local import cutty_runs
 from weft.bench.suite.local import inputs as local_inputs
@@ -78,3 +80,23 @@ def test_cutting_at_begins_stores_no_more_than_cutting_at_ends_too() -> None:
     assert found["cutty, lazy"].stored <= found["pairs"].stored < found["record"].stored
     assert found["cutty"].update < found["pairs+"].update < found["record"].update
     assert found["cutty"].lift == found["cutty, lazy"].lift
+
+
+@pytest.mark.parametrize("name", ["many/local", "growth/local_queries", "limit/local"])
+def test_entries_on_growth_check_their_answers(name: str) -> None:
+    (table,) = select([name], entries())
+    outcome = run_entry(table, quick=True)
+    assert outcome.status == "ok", outcome.notes
+    assert len(outcome.rows) >= 2
+
+
+def test_a_point_that_loses_events_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curves, "_DEFAULTS", {**curves._DEFAULTS, "events": 1000})
+    real = curves._local_run
+
+    def half(sizes: dict[str, int], workload: object) -> object:
+        return real({**sizes, "events": 500}, workload)
+
+    monkeypatch.setattr(curves, "_local_run", half)
+    with pytest.raises(AssertionError, match="2500 events in windows, not 5000"):
+        curves.measure("local", {})

@@ -15,7 +15,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 import weft.bench as bench
-from weft.bench import plot, report
+from weft.bench import plot, report, reproduction
 from weft.bench.frame import Column, Limit, Panel, Sheet, Spread, Table
 from weft.cli.commands.bench import command
 from weft.errors import QueryError
@@ -172,3 +172,29 @@ def test_the_command_ends_with_the_status_of_the_run(
     assert done.exit_code == status
     assert json.loads(out.read_text())["quick"] is True
     assert list(plots.iterdir())
+
+
+def test_a_report_sets_what_was_published_beside_what_was_found(tmp_path: Path) -> None:
+    report_file = tmp_path / "made" / "reproduction.md"
+    status = bench.run(
+        ["planners/weave_trees", "planners/subsume_groups"],
+        quick=True,
+        console=Console(file=io.StringIO(), width=120),
+        report_path=report_file,
+    )
+    text = report_file.read_text()
+    assert status == 0
+    assert "| technique | middle | all runs | *paper: all runs* |" in text
+    assert "| naive | " in text
+    assert "16.0 |" in text
+    assert "![How many groups" in text
+    assert (tmp_path / "made/pictures/planners-subsume_groups.png").exists()
+    assert "No figures: this run left it out. `weft bench local/cutty_periodic`" in text
+    assert "a check, no figures" in text
+
+
+def test_every_figure_of_the_papers_names_an_entry() -> None:
+    known = {entry.name for entry in bench.entries()}
+    assert set(reproduction.names()) <= known
+    with pytest.raises(QueryError, match="no bench entry is named 'local/hop'"):
+        bench.run(["local/hop"], report_path="nowhere.md")  # no paper shows it

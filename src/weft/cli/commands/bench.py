@@ -12,6 +12,7 @@ EXAMPLES = examples(
     "weft bench --quick",
     "weft bench sharing 'kernels/*' --json figures.json",
     "weft bench regret/local --workloads 10",
+    "weft bench --report reproduction.md 'planners/*'",
 )
 
 
@@ -39,6 +40,14 @@ def command(
     json: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write every figure to this file.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="OUT",
+            help="Run what reproduces the papers, and write it beside what they published.",
+        ),
+    ] = None,
     plot: Annotated[
         Path,
         typer.Option(
@@ -56,5 +65,12 @@ def command(
         bench.list_entries(names or ())
         return
     raise typer.Exit(
-        bench.run(names or (), quick=quick, json_path=json, plot_dir=plot, workloads=workloads)
+        bench.run(
+            names or (),
+            quick=quick,
+            json_path=json,
+            plot_dir=plot,
+            workloads=workloads,
+            report_path=report,
+        )
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
     from weft.bench.frame import Runner
     from weft.plan import Plan
@@ -200,3 +200,11 @@ def same_answers(expected: Answer, answer: Answer) -> str:
 
 def _read(summary: Observation | dict[str, Any]) -> dict[str, Any]:
     return summary if isinstance(summary, dict) else summary.get
+
+
+def shuffled_bytes(session: SparkSession) -> int:
+    """Return how many bytes all tasks of a session have written to shuffles so far."""
+    context = session.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    executors = context.statusStore().executorList(True)
+    return sum(executors.apply(at).totalShuffleWrite() for at in range(executors.length()))

@@ -1,0 +1,1 @@
+"""Entries on how time and memory grow, and how far from the machine's limits the engines are."""
