@@ -16,6 +16,7 @@ from weft.cli.commands import (
     generate,
     queries,
     run,
+    size,
     soak,
     sql,
     store,
@@ -63,6 +64,7 @@ def weft(
 
 
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
+app.command("size", epilog=size.EXAMPLES)(size.command)
 app.command("run", epilog=run.EXAMPLES)(run.command)
 app.command("sql", epilog=sql.EXAMPLES)(sql.command)
 app.command("stream", epilog=stream.EXAMPLES)(stream.command)

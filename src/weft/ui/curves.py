@@ -83,16 +83,3 @@ def seconds_text(value: float) -> str:
             units = value / unit
             return f"{units:,.0f} {word}" if units >= 100 else f"{units:.2g} {word}"
     return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
-
-
-def bytes_text(value: float) -> str:
-    """Write a size.
-
-    >>> bytes_text(81_920.0), bytes_text(12.0)
-    ('80.0 KiB', '12 B')
-    """
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} GiB"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from weft.cost.sizes import bytes_text
 from weft.engines.spark.streaming.checkpoint.control import described
 from weft.errors import WeftError
 from weft.ui.attached import lag_s
-from weft.ui.curves import Curve, bytes_text, count_text, seconds_text
+from weft.ui.curves import Curve, count_text, seconds_text
 from weft.ui.frame import card, error_text
 from weft.ui.plan_page import graph_of
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from weft.cost.sizes import bytes_text
 from weft.engines.spark.streaming.columnar.strategy import METRICS
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Progress:
     @property
     def state_size(self) -> str:
         """The size of the state, in words."""
-        return _size(self.state_bytes)
+        return bytes_text(self.state_bytes)
 
     def to_json(self) -> str:
         """Write the figures as one line of JSON."""
@@ -93,14 +94,6 @@ def _told(hosted: Mapping[str, int | None], name: str, otherwise: int) -> int:
 def _finite(figure: float) -> float:
     # Spark reports "not a number" for a batch without rows, and infinity for one without time.
     return figure if figure == figure and figure < float("inf") else 0.0
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
 
 
 class ProgressListener(StreamingQueryListener):
