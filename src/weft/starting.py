@@ -106,7 +106,7 @@ def start(
             writer = writer.queryName(name)
         journal, listener = Journal(kept.own), listener_of(session)
         journal.tell_sinks(fan_out.routes)
-        running = _triggered(writer, trigger).start()
+        running = triggered(writer, trigger).start()
         listener.follow(str(running.runId), journal)
         return running
 
@@ -239,7 +239,8 @@ def _fan_out(
     return FanOutBatches(live.compiled(seeds), routes, checkpoint, record, live)
 
 
-def _triggered(writer: DataStreamWriter, trigger: Duration | None) -> DataStreamWriter:
+def triggered(writer: DataStreamWriter, trigger: Duration | None) -> DataStreamWriter:
+    """Say when micro-batches follow one another; "once" takes all that is there now."""
     if trigger is None:
         return writer
     if trigger == ONCE:

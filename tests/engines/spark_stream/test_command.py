@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
+import weft
 from places.kafka_broker import free_port
 from weft.cli.app import app
+from weft.engines.spark.session import to_spark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,3 +85,32 @@ def test_a_stream_that_cannot_be_read_is_one_clear_message(streams: Any) -> None
     assert result.exit_code == 2
     assert "there is no file in it" in result.output
     assert "Traceback" not in result.output
+
+
+FRAMES = (
+    "SELECT k, ts, v, round(SUM(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL 20 "
+    "SECONDS PRECEDING AND CURRENT ROW), 6) AS total FROM r"
+)
+
+
+def test_a_statement_with_frames_goes_on_from_its_checkpoint(
+    streams: Any, readings: pa.Table
+) -> None:
+    table = readings.filter(pc.is_valid(readings["ts"])).sort_by("ts")
+    streams.cut(table.slice(0, 400), 2)
+    words = [FRAMES if word == SQL else word for word in arguments(streams.place)]
+    spark, out = streams.spark, str(streams.place / "out")
+    result = CliRunner().invoke(app, [*words, "--once", "--json"])
+    assert result.exit_code == 0, result.output
+    some = spark.read.parquet(out).count()
+    streams.append(table.slice(400))
+    assert CliRunner().invoke(app, [*words, "--once", "--json"]).exit_code == 0
+    rows = spark.read.parquet(out).toArrow()
+    assert 0 < some < rows.num_rows
+    passed = table["ts"][-1].as_py() - timedelta(seconds=5)
+    wanted = weft.sql(FRAMES, r=to_spark(table, spark)).toArrow().to_pylist()
+    closed = [row for row in wanted if row["ts"] < passed.replace(tzinfo=row["ts"].tzinfo)]
+    assert sorted(map(str, rows.to_pylist())) == sorted(map(str, closed))
+    refused = CliRunner().invoke(app, [*words, "--once", "--mode", "update"])
+    assert refused.exit_code == 2
+    assert "--mode update is of windows" in refused.output

@@ -145,7 +145,7 @@ def command(
     import sys
     from contextlib import ExitStack
 
-    from weft import start
+    import weft
     from weft.cli.inputs import import_all, key_of, places_of, workload_or_statements
     from weft.cli.live_table import LiveTable
     from weft.cli.screen import say, working
@@ -159,6 +159,7 @@ def command(
     from weft.errors import InputError
     from weft.starting import record_for
     from weft.statement import streamed
+    from weft.statement.streams.frames import frame_statement, start_rows
 
     if once and trigger is not None:
         raise InputError("--once and --trigger exclude one another", hint="give one of them")
@@ -168,22 +169,52 @@ def command(
     with working("starting Spark"):
         session = local_session(settings=with_jars(connectors_of([*places.values(), sink])))
         sources = {n: open_stream(session, text, files_per_batch) for n, text in places.items()}
-    sinks: Any = sink
-    if isinstance(asked, str):
-        workload, sources, statements = streamed(asked, sources, planner)
-        sinks = _statement_sinks(sink, statements)
-        sink_root = sink_root or _roots(sink)
-    else:
-        workload = asked
-    workload = _with_watermark(workload, watermark)
+    pause = "once" if once else trigger
+    framed = frame_statement(asked) if isinstance(asked, str) else None
+    if framed is not None:
+        _check_framed(mode, strategy, technique)
+        statement, time = framed
+        if watermark is not None:
+            sources = {n: s.withWatermark(time, watermark) for n, s in sources.items()}
+        if explain:
+            given: dict[str, Any] = dict(sources)
+            say(str(weft.explain(statement, **given)))
+            return
 
-    if explain:
-        kept = Checkpoint(Place.of(checkpoint))
-        record = record_for(
-            workload, sources, kept, strategy, planner, mode=mode, technique=technique
-        )
-        say(record.plan.explain())
-        return
+        def begin() -> "StreamingQuery":
+            return start_rows(statement, sources, sink, checkpoint, pause)
+    else:
+        sinks: Any = sink
+        if isinstance(asked, str):
+            workload, sources, statements = streamed(asked, sources, planner)
+            sinks = _statement_sinks(sink, statements)
+            sink_root = sink_root or _roots(sink)
+        else:
+            workload = asked
+        workload = _with_watermark(workload, watermark)
+        if explain:
+            kept = Checkpoint(Place.of(checkpoint))
+            record = record_for(
+                workload, sources, kept, strategy, planner, mode=mode, technique=technique
+            )
+            say(record.plan.explain())
+            return
+
+        def begin() -> "StreamingQuery":
+            return weft.start(
+                workload,
+                sources,
+                sinks,
+                checkpoint,
+                pause,
+                strategy,
+                mode=mode,
+                planner=planner,
+                technique=technique,
+                trust_pickle=trust_pickle,
+                pickle_key=None if pickle_key is None else key_of(pickle_key),
+                sink_roots=sink_root,
+            )
 
     figures = Metrics()
     shown = LiveTable(figures) if sys.stdout.isatty() and sys.stderr.isatty() and not json else None
@@ -203,20 +234,7 @@ def command(
         around.callback(session.streams.removeListener, listener)
         if metrics is not None:
             around.enter_context(MetricsServer(metrics, figures))
-        running = start(
-            workload,
-            sources,
-            sinks,
-            checkpoint,
-            "once" if once else trigger,
-            strategy,
-            mode=mode,
-            planner=planner,
-            technique=technique,
-            trust_pickle=trust_pickle,
-            pickle_key=None if pickle_key is None else key_of(pickle_key),
-            sink_roots=sink_root,
-        )
+        running = begin()
         if shown is not None:
             around.enter_context(shown)
         _until_it_ends(running, listener)
@@ -224,6 +242,19 @@ def command(
     if not json:
         ended = "all that was there is done" if once else f"stopped{last}"
         say(f"{ended}; the same command goes on from the checkpoint {checkpoint}")
+
+
+def _check_framed(mode: str, strategy: str | None, technique: str | None) -> None:
+    """Refuse what says how windows run: a statement with frames has none."""
+    from weft.errors import UnsupportedError
+
+    given = {"--mode": mode if mode != "append" else None, "--strategy": strategy}
+    for option, value in (given | {"--technique": technique}).items():
+        if value is not None:
+            raise UnsupportedError(
+                f"{option} {value} is of windows, and this statement has frames at every row",
+                hint=f"leave {option} out",
+            )
 
 
 def _statement_sinks(

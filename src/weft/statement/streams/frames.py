@@ -1,0 +1,91 @@
+"""Statements with aggregates OVER frames, over streams: each row comes when it is complete.
+
+They have no windows that several queries could share, so each is a stream of its own: its rows go
+to the sink with the number of their micro-batch, and are there once whatever happens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from weft.errors import UnsupportedError
+from weft.statement.blocks import window_selects
+from weft.statement.syntax import query_of, statements_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from weft.time import Duration
+
+
+def frame_statement(text: str) -> tuple[str, str] | None:
+    """Return a statement that has aggregates OVER frames and no windows, and what orders these.
+
+    >>> frame_statement("SELECT AVG(x) OVER (PARTITION BY k ORDER BY ts) AS m FROM t")
+    ('SELECT AVG(x) OVER (PARTITION BY k ORDER BY ts) AS m FROM t', 'ts')
+    >>> frame_statement("SELECT k, AVG(x) FROM t GROUP BY k, window(ts, '1 hour')")
+    """
+    statements = list((statements_of(text) or {}).values())
+    tree = query_of(statements[0]) if len(statements) == 1 else None
+    if tree is None or window_selects(tree):
+        return None
+    ordered = [
+        key.this
+        for frame in tree.find_all(exp.Window)
+        for key in (frame.args["order"].expressions if frame.args.get("order") else ())
+    ]
+    named = {column.name for column in ordered if isinstance(column, exp.Column)}
+    if not ordered:
+        return None
+    if len(named) != 1 or len(ordered) != sum(isinstance(c, exp.Column) for c in ordered):
+        raise UnsupportedError(
+            "the frames of a stream are ordered by its event time, and these are ordered by "
+            f"{', '.join(dict.fromkeys(str(one) for one in ordered))}",
+            hint="order every frame by the same column of time",
+        )
+    return statements[0], named.pop()
+
+
+def start_rows(
+    text: str,
+    sources: Mapping[str, DataFrame],
+    sink: str,
+    checkpoint: str,
+    trigger: Duration | None = None,
+) -> StreamingQuery:
+    """Start a statement over streams; its rows go into the sink, each once."""
+    from weft.engines.spark.streaming.checkpoint.places import Place
+    from weft.engines.spark.streaming.checkpoint.record import Checkpoint
+    from weft.engines.spark.streaming.columnar.strategy import stored_for
+    from weft.engines.spark.streaming.sinks import Origin, ToldSink, as_sink
+    from weft.plan.body import COLUMNAR
+    from weft.starting import triggered
+    from weft.statement.door import sql
+
+    kept, target = Checkpoint(Place.of(checkpoint)), as_sink(sink)
+    if isinstance(target, ToldSink):
+        target.check("rows", None)
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        taken = batch.persist()
+        try:
+            if taken.count():  # every partition has to run, and leave its state behind
+                if isinstance(target, ToldSink):
+                    origin = Origin(kept.stream, "rows", shared=False, identity=None)
+                    target.write_from(taken, batch_id, origin)
+                else:
+                    target.write(taken, batch_id, None)
+        finally:
+            taken.unpersist()
+
+    session = next(iter(sources.values())).sparkSession
+    with stored_for(COLUMNAR, session):
+        given: dict[str, Any] = dict(sources)
+        rows = sql(text, **given)
+        writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(kept.place))
+        return triggered(writer, trigger).start()
