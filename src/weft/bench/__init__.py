@@ -77,7 +77,10 @@ def run_entries(
 def write_report(
     chosen: Sequence[Entry], path: Path, quick: bool = False, console: Console | None = None
 ) -> int:
-    """Run these entries and write what the papers published beside them, again after each."""
+    """Run these entries and write what the papers published beside them, again after each.
+
+    What a report that is there has of other entries stays.
+    """
     console = console or _console()
     outcomes: dict[str, Outcome] = {}
     pictures: dict[str, str] = {}
@@ -86,7 +89,8 @@ def write_report(
         outcomes[outcome.name] = outcome
         if outcome.panels and (drawn := _draw(outcome, path.parent / PICTURES, console)):
             pictures[outcome.name] = f"{PICTURES}/{drawn.name}"
-        text = reproduction.markdown(outcomes, pictures, quick=quick)
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        text = reproduction.markdown(outcomes, pictures, quick=quick, before=before)
         path.write_text(text, encoding="utf-8")
     report.print_summary(tuple(outcomes.values()), console)
     console.print(f"report: {path}", markup=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from weft.bench.frame import Outcome
-    from weft.bench.papers import Figure, PaperFigures
+    from weft.bench.papers import Figure
 
 _MOST_ROWS = 16  # a longer table is folded
+_KEPT = re.compile(
+    r"^<!-- (?!end of )(\S+) -->\n(.*?)^<!-- end of \1 -->$", re.DOTALL | re.MULTILINE
+)
 
 
 def names() -> tuple[str, ...]:
@@ -27,13 +31,24 @@ def names() -> tuple[str, ...]:
     return tuple(figure.entry for paper in PAPERS for figure in paper.figures)
 
 
-def markdown(outcomes: Mapping[str, Outcome], pictures: Mapping[str, str], *, quick: bool) -> str:
-    """Write the report; an entry that did not run is said to be missing."""
-    return "\n".join(_lines(outcomes, pictures, quick=quick)) + "\n"
+def markdown(
+    outcomes: Mapping[str, Outcome],
+    pictures: Mapping[str, str],
+    *,
+    quick: bool,
+    before: str = "",
+) -> str:
+    """Write the report; of entries that did not run it has what an earlier report had of them."""
+    kept = {name: text.strip("\n") for name, text in _KEPT.findall(before)}
+    return "\n".join(_lines(outcomes, pictures, kept, quick=quick)) + "\n"
 
 
 def _lines(
-    outcomes: Mapping[str, Outcome], pictures: Mapping[str, str], *, quick: bool
+    outcomes: Mapping[str, Outcome],
+    pictures: Mapping[str, str],
+    kept: Mapping[str, str],
+    *,
+    quick: bool,
 ) -> Iterator[str]:
     yield "# The papers, reproduced"
     yield ""
@@ -43,50 +58,54 @@ def _lines(
         "were found in the papers are listed with [the algorithms](algorithms.md)."
     )
     yield ""
-    yield from _provenance(quick)
+    yield "```"
+    yield "weft bench --report docs/reproduction.md"
+    yield "```"
+    yield ""
+    yield from _provenance()
     for paper in PAPERS:
-        yield from _paper(paper, outcomes, pictures)
+        yield ""
+        yield f"## {paper.title}"
+        for figure in paper.figures:
+            yield from _published(figure)
+            yield f"<!-- {figure.entry} -->"
+            name = figure.entry
+            if name in outcomes or name not in kept:
+                yield from _ours(figure, outcomes.get(name), pictures.get(name), quick=quick)
+            else:
+                yield kept[name]
+            yield f"<!-- end of {name} -->"
+        if paper.left_out:
+            yield ""
+            yield f"Left out: {paper.left_out}"
 
 
-def _provenance(quick: bool) -> Iterator[str]:
+def _provenance() -> Iterator[str]:
     told, libraries = machine(), versions()
-    size = " --quick" if quick else ""
-    yield "```"
-    yield f"weft bench --report docs/reproduction.md{size}"
-    yield "```"
-    yield ""
     listed = ", ".join(f"{name} {number}" for name, number in libraries.items())
-    yield f"{datetime.now(UTC):%Y-%m-%d}, {told['processor']}, {told['cores']} cores; {listed}."
-    if quick:
-        yield ""
-        yield "Small inputs and few rounds: a check, no figures."
+    yield f"{told['processor']}, {told['cores']} cores; {listed}."
 
 
-def _paper(
-    paper: PaperFigures, outcomes: Mapping[str, Outcome], pictures: Mapping[str, str]
-) -> Iterator[str]:
+def _published(figure: Figure) -> Iterator[str]:
     yield ""
-    yield f"## {paper.title}"
-    for figure in paper.figures:
-        yield ""
-        yield f"### {figure.what}"
-        yield ""
-        yield f"Published: {figure.published}"
-        yield ""
-        yield f"Why ours differ: {figure.differs}"
-        yield ""
-        yield from _ours(figure, outcomes.get(figure.entry), pictures.get(figure.entry))
-    if paper.left_out:
-        yield ""
-        yield f"Left out: {paper.left_out}"
+    yield f"### {figure.what}"
+    yield ""
+    yield f"Published: {figure.published}"
+    yield ""
+    yield f"Why ours differ: {figure.differs}"
+    yield ""
 
 
-def _ours(figure: Figure, outcome: Outcome | None, picture: str | None) -> Iterator[str]:
+def _ours(
+    figure: Figure, outcome: Outcome | None, picture: str | None, *, quick: bool
+) -> Iterator[str]:
     if outcome is None or not outcome.rows:
         why = "; ".join(outcome.notes) if outcome else "this run left it out"
         yield f"No figures: {why}. `weft bench {figure.entry}` makes them."
         return
-    yield f"Ours, `weft bench {figure.entry}`: {outcome.question}"
+    size = "; small inputs and few rounds, a check, no figures" if quick else ""
+    told = f"{datetime.now(UTC):%Y-%m-%d}{size}: {outcome.question}"
+    yield f"Ours, `weft bench {figure.entry}`, {told}"
     yield ""
     if picture:
         yield f"![{outcome.question}]({picture})"

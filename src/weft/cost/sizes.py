@@ -36,9 +36,9 @@ _ROW_BYTES, _SHORT_KEY_BYTES = 6.0, 8.0
 _VALUE_BYTES, _COUNT_BYTES = 8.0, 2.0
 _COUNTS = frozenset({"count", "count_rows"})
 _IN_MEMORY = 2.5  # a row at work takes so many times what is written of it
-# A row of native state, beside its values: objects of Java, and the map that finds it, in the two
-# versions that a state store keeps in memory.
-_STATE_ROW_BYTES = 260.0
+# A row of native state, beside its key and values: objects of Java, and the map that finds it, in
+# the two versions that a state store keeps in memory.
+_STATE_ROW_BYTES = 340.0
 # A slice of columnar state: a number for the key and a time. Sums are kept with what they lost to
 # rounding, so they take two values.
 _SLICE_BYTES = 16.0
@@ -215,11 +215,8 @@ class _Counted:
 
     def native_states(self, pace: Pace) -> Iterator[Amount]:
         """Rows that wait in states: those made of events until they close, then windows."""
-        row = (
-            _STATE_ROW_BYTES
-            + self.volumes.statistics.row_key_bytes
-            + 2 * _VALUE_BYTES * _values(self.scope.partials)
-        )
+        keys = self.volumes.statistics.row_key_bytes
+        row = _STATE_ROW_BYTES + keys + _VALUE_BYTES * _values(self.scope.partials)
         late_us = pace.delay_us + pace.micro_batch_us
         above = [
             n for n in self.scope.nodes if isinstance(n, Roll) and not isinstance(n.inputs[0], Scan)

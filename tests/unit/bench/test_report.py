@@ -176,10 +176,11 @@ def test_the_command_ends_with_the_status_of_the_run(
 
 def test_a_report_sets_what_was_published_beside_what_was_found(tmp_path: Path) -> None:
     report_file = tmp_path / "made" / "reproduction.md"
+    quiet = Console(file=io.StringIO(), width=120)
     status = bench.run(
         ["planners/weave_trees", "planners/subsume_groups"],
         quick=True,
-        console=Console(file=io.StringIO(), width=120),
+        console=quiet,
         report_path=report_file,
     )
     text = report_file.read_text()
@@ -191,6 +192,9 @@ def test_a_report_sets_what_was_published_beside_what_was_found(tmp_path: Path) 
     assert (tmp_path / "made/pictures/planners-subsume_groups.png").exists()
     assert "No figures: this run left it out. `weft bench local/cutty_periodic`" in text
     assert "a check, no figures" in text
+    again = bench.run(["planners/weave_trees"], quick=True, console=quiet, report_path=report_file)
+    assert again == 0
+    assert "![How many groups" in report_file.read_text()  # of the run before
 
 
 def test_every_figure_of_the_papers_names_an_entry() -> None:
