@@ -1,6 +1,6 @@
 # Bare `make` prints what there is. Every target sets up what it needs first; see scripts/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench soak connect compat clean
+.PHONY: help setup demo test lint docs bench bench-peers soak connect compat clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,7 +27,7 @@ SITE := docs-output
 KERNEL_TESTS := tests/unit/kernels
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup:  ## set up .venv (pinned packages, the command weft) and Java; quick when nothing changed
 	@scripts/setup.sh
@@ -55,6 +55,9 @@ docs: setup  ## build the documentation site; a link or an anchor that leads now
 
 bench: setup  ## run the benchmarks; each checks its answer
 	@$(WITH_SPARK) $(BIN)/weft bench $(ARGS)
+
+bench-peers: setup  ## run weft beside Spark, Flink, DuckDB, Polars and others, and write docs/peers.md
+	@$(WITH_SPARK) $(BIN)/python -m weft.bench.peers $(ARGS)
 
 soak: setup  ## run the long tests that `make test` leaves out, and random tests for long
 	@$(WITH_SPARK) $(PYTEST) -m "soak or hypothesis" --hypothesis-profile=soak $(ARGS)

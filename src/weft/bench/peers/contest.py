@@ -1,0 +1,175 @@
+"""Run contenders one after the other, each in a process of its own, and compare their answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from weft.bench.peers.answers import difference
+from weft.bench.peers.environments import PEERS, Peer, Unavailable, interpreter
+from weft.bench.peers.workloads import Workload, copies_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_HERE = Path(__file__).resolve().parent
+_SOURCE = _HERE.parents[2]
+_PATIENCE_S = 300
+_THREADS = dict.fromkeys(("POLARS_MAX_THREADS", "PATHWAY_THREADS", "NUMBA_NUM_THREADS"), "2")
+_REFERENCE = "weft"
+_LEAST_EVENTS = 1_000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a contender is timed: until its rounds or its seconds are over."""
+
+    quick: bool = False
+    rounds: int = 5
+    seconds: float = 6.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one contender did with one workload: its figures, or why it has none."""
+
+    workload: str
+    contender: str
+    events: int
+    version: str = ""
+    seconds: tuple[float, ...] = ()  # the first run, then the warm ones
+    peak_bytes: int = 0
+    others: float = 0.0  # the share of the machine that others had meanwhile
+    state: Mapping[str, int] = field(default_factory=dict)  # rows and bytes of a stream's state
+    reason: str = ""  # why it could not
+    wrong: str = ""  # where its answer differs, or how it ended
+
+    @property
+    def warm(self) -> tuple[float, ...]:
+        """The seconds of the warm runs."""
+        return self.seconds[1:]
+
+
+@dataclass
+class Contest:
+    """One workload: its files, the answers of weft, and the contenders that are asked."""
+
+    workload: Workload
+    folder: Path
+    effort: Effort
+    _answered: dict[int, Path] = field(default_factory=dict)
+
+    def cells(self, asked: Iterable[str]) -> Iterator[Cell]:
+        """Run the contenders, weft first; yield what each did."""
+        for name in self.workload.contenders:
+            if name in asked:
+                yield self._cell(PEERS[name])
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @cached_property
+    def _events(self) -> int:
+        return self.workload.quick_events if self.effort.quick else self.workload.events
+
+    def _given(self, peer: Peer) -> int:
+        """Return how many events a peer is given; a slow one is given fewer."""
+        if peer.most_copies is None:
+            return self._events
+        fewer = peer.most_copies // copies_of(self.workload.job)
+        return min(self._events, max(fewer, _LEAST_EVENTS))
+
+    def _cell(self, peer: Peer) -> Cell:
+        events = self._given(peer)
+        try:
+            told = self._run(peer, events, self.effort)
+        except Unavailable as reason:
+            return Cell(self.workload.name, peer.name, events, reason=f"no environment: {reason}")
+        wrong = told.pop("wrong", "")
+        if not wrong and "cannot" not in told:
+            wrong = difference(self.workload.job, self._answers(events), self._output(peer, events))
+        return Cell(
+            self.workload.name,
+            peer.name,
+            events,
+            told.get("version", ""),
+            tuple(told.get("seconds", ())),
+            told.get("peak_bytes", 0),
+            told.get("others", 0.0),
+            told.get("state", {}),
+            told.get("cannot", ""),
+            wrong,
+        )
+
+    def _answers(self, events: int) -> Path:
+        """Return weft's answers to so many events."""
+        reference = PEERS[_REFERENCE]
+        output = self._output(reference, events)
+        if not output.is_dir():
+            told = self._run(reference, events, Effort(quick=True, rounds=1, seconds=0))
+            if told.get("wrong"):
+                raise RuntimeError(f"{self.workload.name}: weft has no answer: {told['wrong']}")
+        return output
+
+    def _output(self, peer: Peer, events: int) -> Path:
+        return self.folder / f"{peer.name}-{events}"
+
+    def _tables(self, events: int) -> dict[str, str]:
+        """Write the tables of so many events, unless they are there."""
+        folder = self.folder / f"tables-{events}"
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            for name, table in self.workload.tables(events).items():
+                kept = table.select(self.workload.job["columns"][name])
+                pq.write_table(kept, folder / f"{name}.parquet")
+        return {path.stem: str(path) for path in sorted(folder.iterdir())}
+
+    def _run(self, peer: Peer, events: int, effort: Effort) -> dict[str, Any]:
+        job = {
+            **self.workload.job,
+            "tables": self._tables(events),
+            "output": str(self._output(peer, events)),
+            "rounds": effort.rounds,
+            "seconds": effort.seconds,
+            "state": self.workload.state and not effort.quick,
+        }
+        told = self.folder / "job.json"
+        told.write_text(json.dumps(job), encoding="utf-8")
+        path = [str(_HERE), *([] if peer.packages else [str(_SOURCE)])]
+        variables = {**os.environ, **_THREADS, "PYTHONPATH": os.pathsep.join(path)}
+        variables["WEFT_RUNS"] = os.devnull
+        words = [str(interpreter(peer)), "-m", f"runners.{peer.runner}", str(told)]
+        with subprocess.Popen(
+            words,
+            env=variables,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                out, said = process.communicate(timeout=_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                return {"cannot": f"not done after {_PATIENCE_S} s"}
+        lines = out.strip().splitlines()
+        if process.returncode != 0 or not lines:
+            ends = [line for line in said.splitlines() if line.strip()]
+            return {"wrong": f"ended with {process.returncode}: {' '.join(ends[-3:])[-600:]}"}
+        found: dict[str, Any] = json.loads(lines[-1])
+        return found
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a contender and what it started, which has its session."""
+    import signal
+
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

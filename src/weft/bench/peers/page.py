@@ -1,0 +1,227 @@
+"""The page `docs/peers.md`, written from the cells of all runs that were kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.bench.frame import Spread
+from weft.bench.peers.environments import PEERS
+from weft.bench.peers.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weft.bench.peers.contest import Cell
+
+Cells = dict[tuple[str, str], "Cell"]
+_HERE, _SPARK = "weft", "weft-spark"
+_MIB = 1 << 20
+_CLOSE = 0.05  # ratios this near to one are no victory
+
+HEADER = """\
+# Peers
+
+weft beside what people use, in one run: `make bench-peers`. Every contender reads the same parquet
+files and writes its rows to files, each in a process of its own with two threads; what is timed is
+all of that, planning included. weft knows nothing of the data beforehand. The first run of a
+process is shown by itself, for it loads and compiles; ratios are of warm runs, with quartiles.
+Every answer is compared with weft's, row by row; {compared}
+
+{host}
+
+"""
+
+NOTES = """\
+## How each is written
+
+- **weft** in the process: Arrow tables, `weft.run`, `weft.rolling`, `weft.as_of`; the auction is
+  one statement.
+- **weft on Spark** and the other three on Spark: the session that weft starts (two partitions, the
+  parallel collector, no adaptive plans), the same for all.
+- **Spark, stock**: one `window()` aggregation for each window, united; for ranges one frame each,
+  for labels a join to the events of the longest range, which is faster than frames over both.
+- **Spark, by an expert's hand**: aggregate once to slices by all keys and filtered columns, keep
+  them, and make every window from them; bids are aggregated by minute before the join.
+- **Spark, its segment tree on**: `spark.sql.window.segmentTree.enabled`; labels are rows among the
+  events.
+- **Flink SQL**: one mini-cluster with two slots, a statement set, window table functions as a
+  stream, objects reused; the auction as a batch. Its sessions take in an event that comes exactly a
+  gap later, the others begin a new one: gaps are a millisecond shorter there, which is the same for
+  times in milliseconds.
+- **DuckDB**: a statement for each query, windows united, hops by copies, grouped by whole numbers.
+- **Polars**: lazy frames on the streaming engine; hops by `group_by_dynamic` over rows sorted by
+  key.
+- **pandas**: a `groupby` for each window, hops by copies; one thread, as it has.
+- **Bytewax**: one flow, a `fold_window` in Python for each window. Its sessions also take in an
+  event exactly a gap later: gaps are a microsecond shorter.
+- **Pathway**: one graph, a `windowby` for each window; standard deviations from sums of squares.
+
+Contenders that take microseconds for every copy of an event are given fewer events, as the column
+says; their answers are compared with weft's to the same events.
+"""
+
+
+def page(cells: Sequence[Cell], host: Mapping[str, Any]) -> str:
+    """Write the whole page."""
+    known: Cells = {(cell.workload, cell.contender): cell for cell in cells}
+    wrong = [cell for cell in cells if cell.wrong]
+    compared = (
+        "all agree where both have one."
+        if not wrong
+        else "**some differ: see the end of the page.**"
+    )
+    told = "; ".join(f"{name}: {value}" for name, value in host.items())
+    parts = [
+        HEADER.format(compared=compared, host=told),
+        "## Who wins where\n\n" + _winners(known),
+        "## Times of weft in the process\n\n" + _ratios(known, _HERE, _beside(_HERE)),
+        "## Times of weft on Spark\n\n" + _ratios(known, _SPARK, _beside(_SPARK)),
+        _losses(known),
+        "## Figures\n\n" + _figures(known),
+        _states(known),
+        _reasons(cells),
+        NOTES,
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _beside(weft: str) -> list[str]:
+    """Name who is compared with weft in the process, and who with weft on Spark."""
+    clusters = ["stock-spark", "expert-spark", "segment-tree", "flink"]
+    if weft == _SPARK:
+        return clusters
+    return [name for name in PEERS if name not in (_HERE, _SPARK, *clusters)]
+
+
+def _ratio(cell: Cell | None, weft: Cell | None) -> Spread | None:
+    """Tell how many times as long a contender takes for an event as weft does.
+
+    All warm runs of the one against all of the other.
+    """
+    if cell is None or weft is None or not cell.warm or not weft.warm:
+        return None
+    size = weft.events / cell.events
+    return Spread.of(size * a / b for a in cell.warm for b in weft.warm)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def _winners(known: Cells) -> str:
+    """Name the fastest of each workload, in one process and on a cluster's engine."""
+    rows = []
+    for workload in WORKLOADS:
+        row = [workload.title]
+        for weft in (_HERE, _SPARK):
+            speeds = {
+                name: cell.events / Spread.of(cell.warm).median
+                for name in (weft, *_beside(weft))
+                if (cell := known.get((workload.name, name))) and cell.warm
+            }
+            order = sorted(speeds, key=lambda name: -speeds[name])
+            row.append(" > ".join(_short(name) for name in order[:3]) or "")
+        rows.append(row)
+    said = (
+        "From the fastest, the first three of those that run in one process, and of those that are "
+        "made for a cluster.\n\n"
+    )
+    return said + _table(["", "in the process", "on Spark, and Flink"], rows)
+
+
+def _short(name: str) -> str:
+    return f"**{name}**" if name in (_HERE, _SPARK) else name
+
+
+def _ratios(known: Cells, weft: str, peers: Sequence[str]) -> str:
+    rows = []
+    for workload in WORKLOADS:
+        own = known.get((workload.name, weft))
+        ratios = [_ratio(known.get((workload.name, name)), own) for name in peers]
+        if any(ratios):
+            rate = (
+                f"{own.events / Spread.of(own.warm).median / 1e6:.2f}" if own and own.warm else ""
+            )
+            rows.append([workload.title, rate, *(str(ratio or "") for ratio in ratios)])
+    said = (
+        "How many times as long as weft the others take for an event: above 1 weft is faster. "
+        "Median and quartiles.\n\n"
+    )
+    head = ["", "weft, million events/s", *(PEERS[name].title for name in peers)]
+    return said + _table(head, rows)
+
+
+def _losses(known: Cells) -> str:
+    lines = []
+    for workload in WORKLOADS:
+        for weft in (_HERE, _SPARK):
+            own = known.get((workload.name, weft))
+            for name in _beside(weft):
+                ratio = _ratio(known.get((workload.name, name)), own)
+                if ratio is not None and ratio.median < 1 - _CLOSE:
+                    lines.append(
+                        f"- {workload.title}: {PEERS[name].title} is {1 / ratio.median:.2f} times "
+                        f"as fast as {PEERS[weft].title}."
+                    )
+    return "## Where weft loses\n\n" + ("\n".join(lines) or "Nowhere in this run.") + "\n"
+
+
+def _figures(known: Cells) -> str:
+    parts = []
+    for workload in WORKLOADS:
+        rows = []
+        for name in workload.contenders:
+            cell = known.get((workload.name, name))
+            if cell is None or not cell.warm:
+                continue
+            warm = Spread.of(cell.warm)
+            rows.append(
+                [
+                    PEERS[name].title,
+                    f"{cell.events:,}",
+                    f"{cell.seconds[0]:.2f}",
+                    f"{warm} in {len(cell.warm)}",
+                    f"{cell.events / warm.median / 1e6:.3g}",
+                    f"{cell.peak_bytes / _MIB:,.0f}",
+                    f"{cell.others:.0%}",
+                ]
+            )
+        if rows:
+            head = [
+                "", "events", "first run, s", "warm runs, s", "million events/s", "peak, MiB",
+                "others had",
+            ]  # fmt: skip
+            parts.append(f"### {workload.title}\n\n" + _table(head, rows))
+    said = (
+        "Peak memory adds up the peaks of all processes of a contender. `others had` is the share "
+        "of the machine that other programs took meanwhile.\n\n"
+    )
+    return said + "\n".join(parts)
+
+
+def _states(known: Cells) -> str:
+    rows = []
+    for workload in WORKLOADS:
+        for name in workload.contenders:
+            cell = known.get((workload.name, name))
+            if cell is not None and cell.state:
+                count = cell.state.get("rows")
+                size = f"{cell.state['bytes'] / 1024:,.0f}"
+                rows.append(
+                    [workload.title, PEERS[name].title, f"{count:,}" if count else "", size]
+                )
+    said = (
+        "The same events as a stream of eight batches: the most that is held between two of them, "
+        "where the engine tells. On Spark both bytes have what a state store takes when empty.\n\n"
+    )
+    return "## State\n\n" + said + _table(["", "", "rows", "KiB"], rows) if rows else ""
+
+
+def _reasons(cells: Sequence[Cell]) -> str:
+    lines = [
+        f"- {PEERS[cell.contender].title}, {cell.workload}: {cell.wrong or cell.reason}"
+        for cell in cells
+        if cell.wrong or cell.reason
+    ]
+    return "## What has no figure\n\n" + "\n".join(lines) + "\n" if lines else ""
