@@ -70,8 +70,8 @@ def test_contenders_run_in_processes_and_a_quick_run_writes_nothing(
     assert command.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines] == [
-        ["single", "weft", "20,000"],
-        ["single", "duckdb", "20,000"],
+        ["single", "weft", "100,000"],
+        ["single", "duckdb", "100,000"],
     ]
     assert list(tmp_path.iterdir()) == []
 

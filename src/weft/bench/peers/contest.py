@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,12 @@ import pyarrow.parquet as pq
 
 from weft.bench.peers.answers import difference
 from weft.bench.peers.environments import PEERS, Peer, Unavailable, interpreter
-from weft.bench.peers.workloads import Workload, copies_of
+from weft.bench.peers.jobs import copies_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from weft.bench.peers.workloads import Workload
 
 _HERE = Path(__file__).resolve().parent
 _SOURCE = _HERE.parents[2]
@@ -34,7 +35,7 @@ class Effort:
 
     quick: bool = False
     rounds: int = 5
-    seconds: float = 6.0
+    seconds: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,14 @@ class Contest:
                 yield self._cell(PEERS[name])
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    @cached_property
-    def _events(self) -> int:
-        return self.workload.quick_events if self.effort.quick else self.workload.events
-
     def _given(self, peer: Peer) -> int:
         """Return how many events a peer is given; a slow one is given fewer."""
+        here, clusters = self.workload.sizes(quick=self.effort.quick)
+        events = clusters if peer.cluster else here
         if peer.most_copies is None:
-            return self._events
+            return events
         fewer = peer.most_copies // copies_of(self.workload.job)
-        return min(self._events, max(fewer, _LEAST_EVENTS))
+        return min(events, max(fewer, _LEAST_EVENTS))
 
     def _cell(self, peer: Peer) -> Cell:
         events = self._given(peer)

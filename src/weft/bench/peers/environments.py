@@ -28,16 +28,17 @@ class Peer:
     packages: tuple[str, ...] = ()
     jars: tuple[str, ...] = ()
     most_copies: int | None = None
+    cluster: bool = False  # made for a cluster, and compared with weft on Spark
 
 
 PEERS = {
     peer.name: peer
     for peer in (
         Peer("weft", "weft, in the process", "weft_local"),
-        Peer("weft-spark", "weft, on Spark", "weft_spark"),
-        Peer("stock-spark", "Spark, stock", "spark_stock"),
-        Peer("expert-spark", "Spark, by an expert's hand", "spark_expert"),
-        Peer("segment-tree", "Spark, its segment tree on", "spark_tree"),
+        Peer("weft-spark", "weft, on Spark", "weft_spark", cluster=True),
+        Peer("stock-spark", "Spark, stock", "spark_stock", cluster=True),
+        Peer("expert-spark", "Spark, by an expert's hand", "spark_expert", cluster=True),
+        Peer("segment-tree", "Spark, its segment tree on", "spark_tree", cluster=True),
         Peer(
             "flink",
             "Flink SQL",
@@ -48,6 +49,7 @@ PEERS = {
                 f"hadoop/hadoop-client-api/{_HADOOP}/hadoop-client-api-{_HADOOP}.jar",
                 f"hadoop/hadoop-client-runtime/{_HADOOP}/hadoop-client-runtime-{_HADOOP}.jar",
             ),
+            cluster=True,
         ),
         Peer("duckdb", "DuckDB", "duckdb_sql"),
         Peer("polars", "Polars", "polars_frames"),
@@ -57,9 +59,9 @@ PEERS = {
             "Bytewax",
             "bytewax_flow",
             ("bytewax==0.21.1", "pyarrow==26.0.1"),
-            most_copies=200_000,
+            most_copies=100_000,
         ),
-        Peer("pathway", "Pathway", "pathway_tables", ("pathway==0.33.0",), most_copies=200_000),
+        Peer("pathway", "Pathway", "pathway_tables", ("pathway==0.33.0",), most_copies=60_000),
     )
 }
 

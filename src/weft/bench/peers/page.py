@@ -87,10 +87,11 @@ def page(cells: Sequence[Cell], host: Mapping[str, Any]) -> str:
 
 def _beside(weft: str) -> list[str]:
     """Name who is compared with weft in the process, and who with weft on Spark."""
-    clusters = ["stock-spark", "expert-spark", "segment-tree", "flink"]
-    if weft == _SPARK:
-        return clusters
-    return [name for name in PEERS if name not in (_HERE, _SPARK, *clusters)]
+    return [
+        name
+        for name, peer in PEERS.items()
+        if peer.cluster == PEERS[weft].cluster and name not in (_HERE, _SPARK)
+    ]
 
 
 def _ratio(cell: Cell | None, weft: Cell | None) -> Spread | None:

@@ -178,14 +178,14 @@ def _definitions(job: Job) -> list[str]:
 
 
 def _statements(job: Job) -> list[str]:
-    """List statements, one for each window of a query."""
+    """List statements, one for each query, its windows united: so they have one writer."""
     if job["kind"] == "auction":
         return [f"INSERT INTO out_rows {_AUCTION}"]
-    return [
-        f"INSERT INTO `out_{query['name']}` {_select(query, label, window)}"
-        for query in job["queries"]
-        for label, window in query["windows"].items()
-    ]
+    found = []
+    for query in job["queries"]:
+        parts = [_select(query, label, window) for label, window in query["windows"].items()]
+        found.append(f"INSERT INTO `out_{query['name']}` {' UNION ALL '.join(parts)}")
+    return found
 
 
 def start(job: Job) -> Callable[[], None]:

@@ -34,7 +34,7 @@ def query_of(asked: Query) -> weft.Query:
     >>> asked = {"name": "q", "table": "events", "time": "ts", "keys": ["k"], "where": None}
     >>> found = query_of({**asked, "windows": {"w": hop}, "aggs": [{"as": "n", "call": "count"}]})
     >>> [(name, str(call)) for name, call in found.aggs]
-    [('n', 'COUNT(*)')]
+    [('n', 'count(*)')]
     """
     return weft.Query(
         asked["name"],
