@@ -47,7 +47,8 @@ NOTES = """\
 - **Flink SQL**: one mini-cluster with two slots, a statement set, window table functions as a
   stream, objects reused; the auction as a batch. Its sessions take in an event that comes exactly a
   gap later, the others begin a new one: gaps are a millisecond shorter there, which is the same for
-  times in milliseconds.
+  times in milliseconds. In one process every run starts a cluster and ends it, for seconds: the
+  time is what Flink says that the job took, without that and without planning.
 - **DuckDB**: a statement for each query, windows united, hops by copies, grouped by whole numbers.
 - **Polars**: lazy frames on the streaming engine; hops by `group_by_dynamic` over rows sorted by
   key.
@@ -57,7 +58,9 @@ NOTES = """\
 - **Pathway**: one graph, a `windowby` for each window; standard deviations from sums of squares.
 
 Contenders that take microseconds for every copy of an event are given fewer events, as the column
-says; their answers are compared with weft's to the same events.
+says, and what a run costs whatever its events weighs more there; their answers are compared with
+weft's to the same events. Those that are made for a cluster are compared with weft on Spark, and
+are all given fewer events than those in one process.
 """
 
 

@@ -46,9 +46,11 @@ def _lowered(pw: Any, events: Any, rows: Any, query: Query) -> Any:
 def _window(pw: Any, window: Window) -> Any:
     if window["kind"] == "session":
         return pw.temporal.session(max_gap=window["gap_us"])
+    # Instances begin at the origin and not before: it must be a whole range before all events.
+    range_us = window["range_us"]
     if copies(window) == 1:
-        return pw.temporal.tumbling(duration=window["range_us"], origin=0)
-    return pw.temporal.sliding(duration=window["range_us"], hop=window["slide_us"], origin=0)
+        return pw.temporal.tumbling(duration=range_us, origin=-range_us)
+    return pw.temporal.sliding(duration=range_us, hop=window["slide_us"], origin=-range_us)
 
 
 def _windowed(pw: Any, events: Any, query: Query, label: str) -> Any:
