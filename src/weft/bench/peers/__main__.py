@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weft.bench.frame import Spread
 from weft.bench.peers.contest import Cell, Contest, Effort
 from weft.bench.peers.environments import PEERS
+from weft.bench.peers.hall import Hall
 from weft.bench.peers.page import page
 from weft.bench.peers.workloads import WORKLOADS
 from weft.bench.report import machine
@@ -97,15 +98,13 @@ def main(words: Sequence[str] | None = None) -> int:
     names = _chosen([w.name for w in WORKLOADS], asked.workloads or ["*"])
     effort = Effort(quick=True, rounds=1, seconds=0) if asked.quick else Effort()
     failed = False
-    with tempfile.TemporaryDirectory(prefix="weft-peers-") as folder:
+    with tempfile.TemporaryDirectory(prefix="weft-peers-") as folder, Hall(Path(folder)) as hall:
         for workload in (w for w in WORKLOADS if w.name in names):
-            cells = []
-            for cell in Contest(workload, Path(folder, workload.name), effort).cells(peers):
+            for cell in Contest(workload, Path(folder, workload.name), effort, hall).cells(peers):
                 _say(cell)
                 failed |= bool(cell.wrong)
-                cells.append(cell)
-            if not asked.quick:
-                _write(asked.docs, cells)
+                if not asked.quick:
+                    _write(asked.docs, [cell])
     return int(failed)
 
 

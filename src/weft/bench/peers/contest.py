@@ -1,30 +1,25 @@
-"""Run contenders one after the other, each in a process of its own, and compare their answers."""
+"""One workload: its events are written, contenders run one by one, their answers are compared."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 from weft.bench.peers.answers import difference
-from weft.bench.peers.environments import PEERS, Peer, Unavailable, interpreter
+from weft.bench.peers.environments import PEERS, Peer, Unavailable
 from weft.bench.peers.jobs import copies_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
+    from weft.bench.peers.hall import Hall
     from weft.bench.peers.workloads import Workload
 
-_HERE = Path(__file__).resolve().parent
-_SOURCE = _HERE.parents[2]
-_PATIENCE_S = 300
-_THREADS = dict.fromkeys(("POLARS_MAX_THREADS", "PATHWAY_THREADS", "NUMBA_NUM_THREADS"), "2")
 _REFERENCE = "weft"
 _LEAST_EVENTS = 1_000
 
@@ -66,7 +61,7 @@ class Contest:
     workload: Workload
     folder: Path
     effort: Effort
-    _answered: dict[int, Path] = field(default_factory=dict)
+    hall: Hall
 
     def cells(self, asked: Iterable[str]) -> Iterator[Cell]:
         """Run the contenders, weft first; yield what each did."""
@@ -140,35 +135,4 @@ class Contest:
         }
         told = self.folder / "job.json"
         told.write_text(json.dumps(job), encoding="utf-8")
-        path = [str(_HERE), *([] if peer.packages else [str(_SOURCE)])]
-        variables = {**os.environ, **_THREADS, "PYTHONPATH": os.pathsep.join(path)}
-        variables["WEFT_RUNS"] = os.devnull
-        words = [str(interpreter(peer)), "-m", f"runners.{peer.runner}", str(told)]
-        with subprocess.Popen(
-            words,
-            env=variables,
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            try:
-                out, said = process.communicate(timeout=_PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                _end(process)
-                return {"cannot": f"not done after {_PATIENCE_S} s"}
-        lines = out.strip().splitlines()
-        if process.returncode != 0 or not lines:
-            ends = [line for line in said.splitlines() if line.strip()]
-            return {"wrong": f"ended with {process.returncode}: {' '.join(ends[-3:])[-600:]}"}
-        found: dict[str, Any] = json.loads(lines[-1])
-        return found
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a contender and what it started, which has its session."""
-    import signal
-
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        return self.hall.ask(peer, told)

@@ -23,8 +23,9 @@ HEADER = """\
 
 weft beside what people use, in one run: `make bench-peers`. Every contender reads the same parquet
 files and writes its rows to files, each in a process of its own with two threads; what is timed is
-all of that, planning included. weft knows nothing of the data beforehand. The first run of a
-process is shown by itself, for it loads and compiles; ratios are of warm runs, with quartiles.
+all of that, planning included. weft knows nothing of the data beforehand. The first run is shown by
+itself, for it loads and compiles; ratios are of the warm runs after it, with quartiles. A contender
+in Java does one workload after the other in the same process; the others begin anew.
 Every answer is compared with weft's, row by row; {compared}
 
 {host}
@@ -216,7 +217,7 @@ def _states(known: Cells) -> str:
                     [workload.title, PEERS[name].title, f"{count:,}" if count else "", size]
                 )
     said = (
-        "The same events as a stream of eight batches: the most that is held between two of them, "
+        "The same events as a stream of four batches: the most that is held between two of them, "
         "where the engine tells. On Spark both bytes have what a state store takes when empty.\n\n"
     )
     return "## State\n\n" + said + _table(["", "", "rows", "KiB"], rows) if rows else ""

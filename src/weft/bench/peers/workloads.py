@@ -67,7 +67,6 @@ WORKLOADS = (
         300_000,
         inputs.readings(),
         jobs.lows({"hop": jobs.hop(600 * SECOND, 10 * SECOND)}),
-        state=True,
     ),
     Workload(
         "hop_360",
@@ -84,7 +83,6 @@ WORKLOADS = (
         300_000,
         inputs.users(300),
         jobs.features(),
-        state=True,
     ),
     Workload(
         "features_5000",

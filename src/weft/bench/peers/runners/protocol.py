@@ -1,4 +1,4 @@
-"""What a runner is told and what it tells: a job as JSON in, one line of JSON out.
+"""What a runner is told and what it tells: files of jobs in, a line of JSON for each out.
 
 A job names parquet files, says in plain words what is asked of them, and where the rows are to go.
 What is timed is all of it, from the files to the rows in files, by the run: the first, then warm
@@ -30,6 +30,10 @@ MINUTE_US = 60_000_000
 SECOND_US = 1_000_000
 
 
+# Begins a line that is for the driver; libraries print others.
+ANSWER = "answer: "
+
+
 class CannotDo(Exception):
     """The peer has no way to say what is asked, or none that ends."""
 
@@ -59,27 +63,29 @@ def serve(
     versions: Callable[[], str],
     held: Callable[[Job], dict[str, int]] | None = None,
 ) -> None:
-    """Run the job that the command line names: once, then warm until its time is over.
+    """Run the jobs whose files are named line by line: each once, then warm until its time is over.
 
     What is timed is the call, unless it tells its own seconds. Then tell what is held between
     batches of a stream, where it is asked and can be told.
     """
-    job: Job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    told: dict[str, Any]
-    try:
-        told = _timed(job, start(job))
-        if held is not None and job["state"]:
-            told["state"] = held(job)
-    except CannotDo as reason:
-        told = {"cannot": str(reason)}
-    told["version"] = versions()
-    sys.stdout.write("\n" + json.dumps(told) + "\n")
-    sys.stdout.flush()
+    for line in sys.stdin:
+        job: Job = json.loads(Path(line.strip()).read_text(encoding="utf-8"))
+        told: dict[str, Any]
+        try:
+            told = _timed(job, start(job))
+            if held is not None and job["state"]:
+                told["state"] = held(job)
+        except CannotDo as reason:
+            told = {"cannot": str(reason)}
+        told["version"] = versions()
+        sys.stdout.write(f"\n{ANSWER}{json.dumps(told)}\n")
+        sys.stdout.flush()
 
 
 def _timed(job: Job, run: Callable[[], float | None]) -> dict[str, Any]:
     output = Path(job["output"])
     seconds: list[float] = []
+    _forget_peaks()
     before, own_before = _machine_ticks(), _own_ticks()
     while len(seconds) < 2 or (len(seconds) <= job["rounds"] and sum(seconds) < job["seconds"]):
         shutil.rmtree(output, ignore_errors=True)
@@ -128,6 +134,12 @@ def _line(pid: int, parents: dict[int, int]) -> list[int]:
 def _own_ticks() -> int:
     """Add up the processor time of this process and those below it, ended ones included."""
     return sum(sum(map(int, _fields(folder)[11:15])) for folder in _family())
+
+
+def _forget_peaks() -> None:
+    """Let peaks begin anew: a process that has done other jobs before has the memory it kept."""
+    for folder in _family():
+        (folder / "clear_refs").write_text("5", encoding="utf-8")
 
 
 def _peak_bytes() -> int:

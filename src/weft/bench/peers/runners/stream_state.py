@@ -13,7 +13,7 @@ from .weft_asked import query_of, workload_of
 if TYPE_CHECKING:
     from .protocol import Job
 
-BATCHES = 8
+BATCHES = 4
 _FIRST_MTIME_S = 1_700_000_000
 _WATERMARK = "0 seconds"
 
