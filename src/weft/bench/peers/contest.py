@@ -26,11 +26,11 @@ _LEAST_EVENTS = 1_000
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a contender is timed: until its rounds or its seconds are over."""
+    """How long a contender is timed: until its warm rounds or their seconds are over."""
 
     quick: bool = False
     rounds: int = 5
-    seconds: float = 5.0
+    seconds: float = 4.0
 
 
 @dataclass(frozen=True)
