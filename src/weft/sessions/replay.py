@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 from weft.engines.local.values.frame import plain
 from weft.engines.local.windows.events import read_times
 from weft.engines.local.windows.timed_plan import is_timed
+from weft.engines.reference.engine import event_rows
+from weft.engines.reference.events import events_by_key
+from weft.engines.reference.streams import ended, watermark_of
 from weft.engines.spark.common_rows import matching
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.versions import collected as collected_rows
-from weft.query import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 FILES = 3
 _FIRST_MTIME_S = 1_700_000_000
 _MILLISECOND_US = 1000
-_LONG_DELAY_US = 10**15
 
 
 @contextmanager
@@ -107,7 +108,7 @@ def closed_rows(query: Query, rows: pa.Table, events: pa.Table) -> pa.Table:
     """Keep the rows of windows that a stream of these events has closed at their end.
 
     The watermark follows the latest event, in whole milliseconds; what ends later waits on. Where
-    events end a window, a session of the local engine tells which have ended.
+    events end a window, the reference engine tells which have ended.
     """
     assert query.time is not None
     watermark_us = last_watermark_us(events, query.time, query.watermark_us)
@@ -142,8 +143,7 @@ def last_watermark_us(events: pa.Table, time: str, delay_us: int | None) -> int 
     known = times if valid is None else times[valid]
     if not known.size:
         return None
-    delay_ms = -(-(delay_us or 0) // _MILLISECOND_US)
-    return (int(known.max()) // _MILLISECOND_US - delay_ms) * _MILLISECOND_US
+    return watermark_of(int(known.max()), delay_us or 0, _MILLISECOND_US)
 
 
 def _ended_by(watermark_us: int, rows: pa.Table, end: str) -> pa.Table:
@@ -152,11 +152,22 @@ def _ended_by(watermark_us: int, rows: pa.Table, end: str) -> pa.Table:
 
 
 def _ended_by_events(query: Query, rows: pa.Table, events: pa.Table, watermark_us: int) -> pa.Table:
-    from weft.sessions.local_session import LocalSession
-
-    # The delay keeps the watermark where it is, until it is moved by hand.
-    session = LocalSession(Workload([query]), watermark=_LONG_DELAY_US)
-    session.push(query.source, events)
-    closed = session.advance(watermark_us)
+    """Keep the rows of windows that events have ended, by plain loops over the events."""
+    assert query.time is not None
+    groups, _ = events_by_key(event_rows(events), query.time, query.where, query.keys)
+    closed = [
+        (*key, label, i.start_us, i.end_us)
+        for label, window in query.windows
+        for key, own in groups.items()
+        if not is_timed(window)
+        for i in ended(window, own, watermark_us)
+    ]
     identity = [*(name for name, _ in query.keys), *query.window_columns]
-    return matching(rows, closed, identity)
+    columns = zip(*closed, strict=True) if closed else ([] for _ in identity)
+    arrays = [
+        pa.array(values, pa.int64()).cast(rows.schema.field(name).type)
+        if name in query.window_columns[1:]
+        else pa.array(values, rows.schema.field(name).type)
+        for name, values in zip(identity, map(list, columns), strict=True)
+    ]
+    return matching(rows, pa.table(arrays, names=identity), identity)

@@ -1,4 +1,4 @@
-"""Random workloads and random disorder: what a stream closes are the reference engine's rows."""
+"""Random workloads and random disorder: what a stream closes and drops is the oracle's."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from pyspark.sql.streaming import TwsTester
 from pyspark.sql.types import Row
 
 import weft
+from oracles.streams import MILLISECOND_US, NativeOracle, StreamOracle
+from sampling import examples
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
-from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.columnar.hosted_operator import HostedScope
+from weft.engines.spark.streaming.checkpoint.places import Place
+from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor
+from weft.engines.spark.streaming.progress import Progress
 from weft.plan.planned_scope import planned_scopes
-from weft.sessions.replay import closed_rows
 from weft.testing import assert_same_rows
 from weft.testing.strategies import (
     DECOMPOSABLE,
@@ -60,38 +63,38 @@ def rows_closed(output: Iterable[Row], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *map(read_table, blobs)])
 
 
-def in_time(draw: Callable[[Any], Any], table: pa.Table, delay: int) -> list[pa.Table]:
-    """Cut events into batches that come out of order, none later than the delay allows."""
+def arriving(draw: Callable[[Any], Any], table: pa.Table, latest: int) -> list[pa.Table]:
+    """Cut events into batches that come out of order, by up to `latest` microseconds."""
     known = table.filter(pc.is_valid(table["ts"]))
-    noise = draw(st.lists(st.integers(0, delay), min_size=len(known), max_size=len(known)))
+    noise = draw(st.lists(st.integers(0, latest), min_size=len(known), max_size=len(known)))
     times_us = known["ts"].cast(pa.int64()).to_numpy()
     # Events of one instant keep their order, by which counting windows tell them apart.
     _, first, of_instant = np.unique(times_us, return_index=True, return_inverse=True)
     arrival = pa.array(times_us + np.array(noise, np.int64)[first][of_instant])
     ordered = known.take(pc.sort_indices(arrival))
-    cuts = sorted(draw(st.lists(st.integers(0, len(known)), min_size=2, max_size=2)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(known)), min_size=3, max_size=3)))
     return [ordered.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(known)], strict=True)]
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=CHECKS)
 @given(data=st.data())
-def test_the_processor_closes_what_the_reference_engine_has(data: st.DataObject) -> None:
+def test_the_processor_closes_and_drops_what_the_oracle_does(data: st.DataObject) -> None:
     unit = SECOND_US
     query = data.draw(queries(windows(unit)))
     table = data.draw(events(unit_us=unit, origin_us=LATER_US))
     delay = data.draw(st.sampled_from([0, 3 * unit, 30 * unit]))
     query = query.with_watermark(delay)
-    batches = in_time(data.draw, table, delay)
+    batches = arriving(data.draw, table, delay + data.draw(st.sampled_from([0, 10, 60])) * unit)
     plan = weft.optimize(weft.Workload([query]), engine="spark")
     note(plan.explain())
-    got = processed(query, plan, batches)
-    wanted = ReferenceEngine().answer(weft.Workload([query]), {"events": table})["q"]
-    seen = pa.concat_tables(batches)
-    assert_same_rows(query, got, closed_rows(query, wanted, seen))
+    got, late = processed(query, plan, batches)
+    oracle = StreamOracle(plan, delay, MILLISECOND_US).played(batches)
+    assert_same_rows(query, got, oracle.tables(table.schema)["q"])
+    assert late == oracle.late_events
 
 
-def processed(query: weft.Query, plan: weft.Plan, batches: list[pa.Table]) -> pa.Table:
-    """Run the processor as Spark would: a batch, then the watermark that it allows."""
+def processed(query: weft.Query, plan: weft.Plan, batches: list[pa.Table]) -> tuple[pa.Table, int]:
+    """Run the processor as Spark would, and return its rows and how many events were late."""
     (scope,) = planned_scopes(plan)
     hosted = HostedScope(scope.emits, batches[0].schema)
     processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), 1, 0)
@@ -107,7 +110,8 @@ def processed(query: weft.Query, plan: weft.Plan, batches: list[pa.Table]) -> pa
         if watermark_ms > reached_ms:
             reached_ms = watermark_ms
             closed += tester.setWatermark(watermark_ms)
-    return named(query, hosted, rows_closed(closed, hosted.output))
+    late = sum(row["late"] for row in closed)
+    return named(query, hosted, rows_closed(closed, hosted.output)), late
 
 
 def named(query: weft.Query, hosted: HostedScope, rows: pa.Table) -> pa.Table:
@@ -181,37 +185,41 @@ def random_workload(random: np.random.Generator, *, native: bool) -> weft.Worklo
 
 
 def check_a_random_stream(streams: Any, seed: int, strategy: str) -> None:
-    """Run four random queries as one stream, its events in disorder; compare query by query."""
+    """Run four random queries as one stream, some events too late; compare query by query."""
     random = np.random.default_rng(seed)
     workload = random_workload(random, native=strategy == "native")
     delay_us = max(query.watermark_us or 0 for query in workload.queries)
     table = random_events(random)
     times = pc.fill_null(table["ts"].cast(pa.int64()), LATER_US).to_numpy()
-    arrival = np.argsort(times + random.integers(0, delay_us + 1, len(table)), kind="stable")
+    late_us = delay_us + int(random.choice([0, 20, 60])) * SECOND_US
+    arrival = np.argsort(times + random.integers(0, late_us + 1, len(table)), kind="stable")
     table = table.take(pa.array(arrival))  # of equal times, the order of arrival counts
-    streams.cut(table, 3)
+    streams.cut(table, 5)
     rows: dict[str, list[pa.Table]] = {query.name: [] for query in workload}
 
     def collect(name: str) -> Callable[[DataFrame, int], None]:
         return lambda batch, _: rows[name].append(batch.toArrow())
 
+    place = streams.place / f"checkpoint {seed} {strategy}"
+    sinks = {name: collect(name) for name in rows}
+    planner = str(random.choice(["slice", "independent"]))
     running = weft.start(
-        workload,
-        {"events": streams.read()},
-        {name: collect(name) for name in rows},
-        streams.place / f"checkpoint {seed} {strategy}",
-        "once",
-        strategy,
+        workload, {"events": streams.read()}, sinks, place, "once", strategy, planner=planner
     )
     running.awaitTermination()
     assert sum(p.numInputRows for p in running.recentProgress) == table.num_rows
-    everything = ReferenceEngine().answer(workload, {"events": table})
+    record = Checkpoint(Place.of(place)).read()
+    assert record is not None
+    oracle_of = NativeOracle if strategy == "native" else StreamOracle
+    # One stream has one watermark: that of the query that waits longest.
+    oracle = oracle_of(record.plan, delay_us, MILLISECOND_US).played(streams.files())
+    wanted = oracle.tables(table.schema)
     for query in workload.queries:
         assert isinstance(query, weft.Query)
-        # One stream has one watermark: that of the query that waits longest.
-        wanted = closed_rows(query.with_watermark(delay_us), everything[query.name], table)
-        got = pa.concat_tables(rows[query.name]) if rows[query.name] else wanted.slice(0, 0)
-        assert_same_rows(query, got, wanted)
+        got = rows[query.name] or [wanted[query.name].slice(0, 0)]
+        assert_same_rows(query, pa.concat_tables(got), wanted[query.name])
+    late = sum(Progress.of(p).late for p in running.recentProgress)
+    assert late == (oracle.dropped if isinstance(oracle, NativeOracle) else oracle.late_events)
 
 
 STRATEGIES_AND_SEEDS = [("native", 1), ("native", 2), ("columnar", 3)]
@@ -219,7 +227,7 @@ STRATEGIES_AND_SEEDS = [("native", 1), ("native", 2), ("columnar", 3)]
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("strategy", "seed"), STRATEGIES_AND_SEEDS)
-def test_a_random_stream_closes_what_the_reference_engine_has(
+def test_a_random_stream_closes_and_drops_what_the_oracle_does(
     streams: Any, strategy: str, seed: int
 ) -> None:
     check_a_random_stream(streams, seed, strategy)
@@ -229,7 +237,7 @@ def test_a_random_stream_closes_what_the_reference_engine_has(
 @pytest.mark.soak
 @pytest.mark.parametrize("strategy", ["native", "columnar"])
 @pytest.mark.parametrize("seed", range(10, 30))
-def test_many_random_streams_close_what_the_reference_engine_has(
+def test_many_random_streams_close_and_drop_what_the_oracle_does(
     streams: Any, strategy: str, seed: int
 ) -> None:
     check_a_random_stream(streams, seed, strategy)

@@ -47,14 +47,14 @@ class ReferenceEngine:
         schemas = {q.name: _schema(q, sources) for q in asked}
         types = {q.name: variable_types(q, _schemas(sources)) for q in plan.joins}
         results = Interpreter(plan, _rows(sources), types).run()
-        return {name: _table(schema, results[name]) for name, schema in schemas.items()}
+        return {name: result_table(schema, results[name]) for name, schema in schemas.items()}
 
     def answer(self, workload: Workload, sources: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Evaluate every query directly, without any plan: the oracle."""
         schemas = {q.name: _schema(q, sources) for q in workload.queries}
         rows = _rows(sources)
         return {
-            q.name: _table(
+            q.name: result_table(
                 schemas[q.name],
                 evaluate(q, rows[q.source])
                 if isinstance(q, Query)
@@ -83,16 +83,17 @@ def _schemas(sources: Mapping[str, pa.Table]) -> dict[str, pa.Schema]:
 
 
 def _rows(sources: Mapping[str, pa.Table]) -> dict[str, list[EventRow]]:
-    return {name: rows_of(_with_exact_times(table)) for name, table in sources.items()}
+    return {name: event_rows(table) for name, table in sources.items()}
 
 
-def _with_exact_times(table: pa.Table) -> pa.Table:
-    """Nanoseconds become microseconds, the finest time there is here."""
+def event_rows(table: pa.Table) -> list[EventRow]:
+    """Read events; nanoseconds become microseconds, the finest time there is here."""
     columns = [in_microseconds(column) for column in table.columns]
-    return pa.table(columns, names=table.column_names)
+    return rows_of(pa.table(columns, names=table.column_names))
 
 
-def _table(schema: pa.Schema, rows: list[ResultRow]) -> pa.Table:
+def result_table(schema: pa.Schema, rows: list[ResultRow]) -> pa.Table:
+    """Return results as a table of their query's schema."""
     columns: list[list[Any]] = [[] for _ in schema]
     for row in rows:
         bounds = (row.label, instant(row.start_us), instant(row.end_us))

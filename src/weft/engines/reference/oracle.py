@@ -15,10 +15,14 @@ from weft.engines.scalar.expressions import compiled
 from weft.errors import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from weft.aggregates import AggregateCall, Partial
+    from weft.engines.reference.instances import Instance
     from weft.query import Query
+    from weft.window import Window
+
+    Instances = Callable[[Window, Sequence[Event]], list[Instance]]
 
 
 class ResultRow(NamedTuple):
@@ -31,8 +35,10 @@ class ResultRow(NamedTuple):
     values: tuple[Any, ...]
 
 
-def evaluate(query: Query, rows: Rows) -> list[ResultRow]:
+def evaluate(query: Query, rows: Rows, instances: Instances = instances_of) -> list[ResultRow]:
     """Return all results of a query over a source, in (end, window, start, key) order.
+
+    `instances` are those of a key's events that give a row; all of them, unless told otherwise.
 
     >>> from weft import agg
     >>> from weft.query import Query
@@ -51,7 +57,7 @@ def evaluate(query: Query, rows: Rows) -> list[ResultRow]:
     results: list[ResultRow] = []
     for label, window in query.windows:
         for key, events in groups.items():
-            for instance in instances_of(window, events):
+            for instance in instances(window, events):
                 inside = events[instance.first : instance.stop]
                 values = tuple(aggregate(call, inside) for _, call in query.aggs)
                 results.append(ResultRow(key, label, instance.start_us, instance.end_us, values))

@@ -28,7 +28,7 @@ def slice_start(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = (
     Slices may come out finer than the plan's where that takes less work per event. `open_ends`
     are windows read from begins-only slices: in batch nothing is open, so their ends cut too.
     """
-    classes = _classes(edges, open_ends)
+    classes = classes_cut(edges, open_ends)
     starts = [calendar_start(w, time) for w in edges.windows if isinstance(w, CalendarWindow)]
     if classes:
         starts.append(_periodic_edge(time, classes, after=False))
@@ -37,7 +37,7 @@ def slice_start(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = (
 
 def slice_end(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = ()) -> str:
     """Return where the slice of a time ends, as `slice_start` cuts it."""
-    classes = _classes(edges, open_ends)
+    classes = classes_cut(edges, open_ends)
     ends = [
         calendar_end(w, calendar_start(w, time))
         for w in edges.windows
@@ -48,14 +48,23 @@ def slice_end(time: str, edges: Edges, open_ends: Iterable[PeriodicWindow] = ())
     return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
 
-def _classes(edges: Edges, open_ends: Iterable[PeriodicWindow]) -> tuple[EdgeClass, ...]:
-    return tuple(dict.fromkeys((*edges.classes, *sorted(map(end_class, open_ends)))))
+def classes_cut(edges: Edges, open_ends: Iterable[PeriodicWindow] = ()) -> tuple[EdgeClass, ...]:
+    """Return the classes that slices are really cut at: those of the edges, or panes.
+
+    >>> classes_cut(Edges(((0, 6), (3, 6)))), classes_cut(Edges(((0, 60), (0, 77))))
+    (((0, 3),), ((0, 60), (0, 77)))
+    """
+    classes = tuple(dict.fromkeys((*edges.classes, *sorted(map(end_class, open_ends)))))
+    if not classes:
+        return classes
+    pane = pane_of(classes)
+    return (pane,) if len(classes) == 1 or _panes_suffice(classes, pane[1]) else classes
 
 
 def _periodic_edge(time: str, classes: tuple[EdgeClass, ...], *, after: bool) -> str:
     """Return the edge that a slice begins with, or the one after it."""
     first, size = pane_of(classes)
-    if len(classes) == 1 or _panes_suffice(classes, size):
+    if len(classes) == 1:
         return floor_to(time, first, size) + (f" + {size}L" if after else "")
     period = lcm(*(modulus for _, modulus in classes))
     if period // size <= _LARGEST_TABLE:

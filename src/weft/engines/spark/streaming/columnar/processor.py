@@ -70,7 +70,7 @@ class BucketProcessor(WatermarkedBuckets):
         self.wake_after(0)
 
     def moved(self, bucket: int, came: pa.Table | None, watermark_ms: int) -> Iterator[Row]:
-        """Take the events of a bucket, and close what the watermark has passed."""
+        """Close what the watermark has passed, and take the events of a bucket."""
         scope = bucket // self._buckets
         hosted = self._scopes.get(scope)
         if hosted is None:  # its last query is gone
@@ -80,11 +80,12 @@ class BucketProcessor(WatermarkedBuckets):
         latest_us = (watermark_ms + 1) * 1000 + self._delay_us
         opened = self._opened(hosted, scope, latest_us)
         operator, late = opened.host.operator, opened.host.operator.late
-        if came is not None:
-            opened.host.process(came)
         closed = None
+        # First, so that what is too late does not depend on when a bucket was last called.
         if watermark_ms > 0:  # there is none before the first event was seen
             closed = opened.host.advance(watermark_ms * 1000)
+        if came is not None:
+            opened.host.process(came)
         if self._mode == UPDATE and came is not None:
             closed = _together(closed, opened.host.changed(came))
         self._save(opened)
