@@ -200,6 +200,23 @@ def test_the_pictures_of_plans_are_what_their_commands_draw(
         assert drawn.read_bytes() == kept.read_bytes(), f"{name}: run with --update-golden"
 
 
+def test_planners_cost_what_the_page_on_how_it_works_says() -> None:
+    import weft
+
+    page = (ROOT / "docs" / "how_it_works.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| .* \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    workload = weft.parse((ROOT / "examples" / "lows.sql").read_text())
+    known = {"model": "paper", "statistics": weft.Statistics(rate=1 / 60, keys=1)}
+    candidates = weft.optimize(workload, **known).candidates
+    costs = {one.planner: one.cost for one in candidates}
+    assert [planner for planner, _, _ in rows] == [
+        *("independent", "factor", "weave", "subsume", "slice")
+    ]
+    for planner, cost, share in rows:
+        assert float(cost) == pytest.approx(costs[planner], abs=0.05)
+        assert float(share) == pytest.approx(costs[planner] / costs["independent"], abs=0.005)
+
+
 @pytest.mark.slow
 def test_the_notebook_runs_from_its_first_cell_to_its_last() -> None:
     import nbformat
@@ -226,7 +243,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=.https?:", page.read_text())
 
 
-def test_the_list_of_errors_is_found_in_the_source() -> None:
+def test_the_list_of_errors_has_every_error_of_the_source() -> None:
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location("error_list", ROOT / "scripts" / "error_list.py")
@@ -237,7 +254,10 @@ def test_the_list_of_errors_is_found_in_the_source() -> None:
     spec.loader.exec_module(listed)
     assert doctest.testmod(listed).failed == 0
     told = {(one.kind, one.message): one.hint for one in listed.errors_of()}
-    assert len(told) > 600
+    assert len(told) > 750
     named = ("QueryError", "there is no statement in this text")
     assert told[named].startswith("write one, such as ")
     assert ("InputError", "there is no query | the query is given twice: {file} and -e") in told
+    filled_in = ("UnsupportedError", "a Delta table needs {package}, which is not installed")
+    assert filled_in in told  # made by a function, of what that was given
+    assert listed.unlisted() == []

@@ -21,7 +21,7 @@ from weft.query import Query, Workload
 from weft.store.answers import SliceReader, answer, beginning
 from weft.store.cut import day_text
 from weft.store.planning import planned
-from weft.store.serving import served
+from weft.store.serving import LATEST, served
 from weft.store.target import ParquetFolder, Refreshed, file_name
 from weft.targets import Mark, Stretch, identity_of, target_of
 from weft.targets.base import checked
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from weft.window import Window
 
 Days = tuple[int, int]  # [first, last) days from 1970
-_LATEST = 2**62  # since when slices that no compaction has touched are asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +75,12 @@ def refresh(workload: Workload | AnyQuery, store: Store, into: str | os.PathLike
     """
     asked = Workload.of(workload)
     manifest = store.manifest
-    plan = planned(manifest, asked, _LATEST)
+    plan = planned(manifest, asked, LATEST)
     reader = SliceReader(store.path, manifest)
     table = target_of(into) if isinstance(into, str) else None
     found = []
     for query in plan.queries:
-        alone = planned(manifest, Workload([query]), _LATEST)
+        alone = planned(manifest, Workload([query]), LATEST)
         if table is not None:
             own = table.named(query.name) if len(asked) > 1 else table
             found.append(_refresh_table(query, alone, reader, own))
@@ -168,7 +167,7 @@ def _refresh_folder(
 
 def _changed_days(manifest: Manifest, query: Query, window: Window, version: int) -> Iterator[Days]:
     """Yield the days on which instances begin that hold a time changed since a version."""
-    number = served(manifest, query, _LATEST).number
+    number = served(manifest, query, LATEST).number
     found = []
     for (own, _), change in manifest.changes.items():
         if own == number and change.version > version:

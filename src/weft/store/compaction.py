@@ -21,7 +21,7 @@ from weft.engines.local.windows.rolls import coarser
 from weft.errors import QueryError
 from weft.store.answers import ALWAYS, SliceReader
 from weft.store.cut import FOLDER, write_slices
-from weft.store.disk import is_unfinished, remove
+from weft.store.disk import is_unfinished, remove, remove_folder
 from weft.store.kept import START
 from weft.store.manifest import coverage_us
 from weft.time import duration_us, format_us
@@ -48,9 +48,7 @@ class Rule:
         return limit - limit % self.width_us
 
 
-def compact(
-    store: Path, manifests: Manifests, keep: Mapping[str, str] | None, unused_us: int
-) -> None:
+def compact(store: Path, manifests: Manifests, keep: Mapping[str, str] | None) -> None:
     """Do what the rule says that is given, or else the one that the store remembers."""
     if keep is not None:
         rules = rules_of(keep)
@@ -65,7 +63,6 @@ def compact(
             made[id] = (batch, changed)
     if made:
         manifests.change(lambda now: _with_compacted(now, made))
-    _remove_unused(store, manifests.latest(), unused_us)
 
 
 def rules_of(keep: Mapping[str, str]) -> tuple[Rule, ...]:
@@ -183,7 +180,7 @@ def _with_compacted(now: Manifest, made: Mapping[str, tuple[Batch, Batch]]) -> M
     return replace(now, version=now.version + 1, batches=batches)
 
 
-def _remove_unused(store: Path, known: Manifest, unused_us: int) -> None:
+def remove_unused(store: Path, known: Manifest, unused_us: int) -> None:
     """Remove the files that no version of late has, such as those of a writer that crashed."""
     used = {file.path for file in known.files()}
     oldest = time.time() - unused_us / 1e6
@@ -191,3 +188,6 @@ def _remove_unused(store: Path, known: Manifest, unused_us: int) -> None:
     for path in (*slices, *filter(is_unfinished, store.rglob("*"))):
         if path.is_file() and path.stat().st_mtime < oldest:
             remove(path)
+    for path in filter(is_unfinished, (store / FOLDER).glob("*")):  # of an append on Spark
+        if path.stat().st_mtime < oldest and not any(p.is_file() for p in path.rglob("*")):
+            remove_folder(path)

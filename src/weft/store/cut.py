@@ -33,7 +33,7 @@ FOLDER = "slices"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The files of one set, and how many keys and events they were made of."""
+    """The files of one set, how many keys they have, and how many events there were to filter."""
 
     files: tuple[SliceFile, ...]
     keys: int
@@ -59,14 +59,14 @@ def cut_events(store: Path, number: int, kept: SliceSet, table: pa.Table, name: 
     """Fold events into slices and write them, day by day, under a name that nothing else has."""
     timed = read_scan(scan_of(kept), table)
     if not timed.times_us.size:
-        return Cut((), 0, 0)
+        return Cut((), 0, table.num_rows)
     codes = KeyCodes(len(kept.keys))
     events = events_of(timed, kept.keys, codes)
     threads = max(1, min(THREADS, len(events) // ROWS_PER_THREAD))
     partials = tuple(partial for _, partial in kept.partials)
     flow = slice_batch(events, kept.slices(0), partials, threads)
     files = write_slices(store, number, kept, 0, flow, codes, name)
-    return Cut(files, len(codes), len(events))
+    return Cut(files, len(codes), table.num_rows)
 
 
 def write_slices(

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from weft.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -73,20 +73,31 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_columns(path: Path, columns: Sequence[str], size: int) -> pa.Table:
     """Read columns of a parquet file, or say that it is not the file that was written."""
+    with _whole(path, size):
+        file = parquet.ParquetFile(path, page_checksum_verification=True)
+        table: pa.Table = file.read([*columns])
+    return table
+
+
+def check_whole(path: Path, size: int) -> None:
+    """Refuse a file that is not there, or has another size than it was written with."""
+    with _whole(path, size):
+        pass
+
+
+@contextmanager
+def _whole(path: Path, size: int) -> Iterator[None]:
     try:
         found = path.stat().st_size
         if found != size:
             raise ValueError(f"it has {found:,} bytes and had {size:,}")
-        table: pa.Table = parquet.ParquetFile(path, page_checksum_verification=True).read(
-            [*columns]
-        )
+        yield
     except (OSError, ValueError, pa.ArrowException) as reason:
         told = str(reason).splitlines()[0]
         raise DataError(
             f"{path} is missing or damaged: {told}",
             hint="replace the events that were appended under its id, or restore the file",
         ) from None
-    return table
 
 
 def remove(path: Path) -> None:
@@ -146,7 +157,7 @@ def _write_whole(
     unfinished = path.with_name(f".{path.name}.{uuid4().hex}{_UNFINISHED}")
     try:
         write(unfinished)
-        flush(unfinished)
+        _sync(unfinished)
         publish(unfinished, path)
     except OSError as reason:
         if isinstance(reason, FileExistsError):
@@ -164,6 +175,16 @@ def _write_whole(
 
 def flush(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
+    try:
+        _sync(path)
+    except OSError as reason:
+        raise InputError(
+            f"the disk does not confirm what was written to {path}: {reason.strerror or reason}",
+            hint="see that it is whole; `weft store show` tells what the store has",
+        ) from reason
+
+
+def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

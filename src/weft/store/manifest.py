@@ -8,6 +8,7 @@ neither work is lost, and a reader has one version or the next, whole.
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from weft.errors import DataError, InputError
-from weft.store.disk import make_folder, read_json, remove, write_new_json
+from weft.store.disk import make_folder, read_json, remove, replace_json, write_new_json
 from weft.store.kept import SliceSet
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _FOLDER = "manifests"
+_NEWEST = "newest.json"
 _KEPT_VERSIONS = 20  # manifests of the past that stay, to look at
 
 
@@ -73,6 +75,7 @@ class Manifest:
     changes: Mapping[tuple[int, str], Change] = field(default_factory=dict)  # by set and day
     keys: Mapping[int, int] = field(default_factory=dict)  # distinct ones of the largest batch
     keep: Mapping[str, str] = field(default_factory=dict)  # the rule of compaction
+    table: str | None = None  # its name in a catalog, if it was made by one
 
     def files(self) -> Iterator[SliceFile]:
         """Yield all files, oldest batch first."""
@@ -105,6 +108,7 @@ class Manifest:
             "weft_store": FORMAT,
             "weft": self.weft,
             "id": self.id,
+            "table": self.table,
             "version": self.version,
             "fingerprint": self.plan["fingerprint"],
             "coverage_us": list(coverage_us(self.files()) or ()),
@@ -155,6 +159,7 @@ class Manifest:
             {(n, day): Change(v, low, high) for n, day, v, low, high in told["changes"]},
             {int(number): count for number, count in told["keys"].items()},
             told["keep"],
+            told.get("table"),  # stores that are older have none
         )
 
 
@@ -187,7 +192,13 @@ class Manifests:
     def latest(self) -> Manifest:
         """Read the newest version."""
         while True:
+            known = self._known_version()  # before looking: one that comes meanwhile is no loss
             versions = self._versions()
+            if versions and versions[-1] < known:
+                raise DataError(
+                    f"version {known} of the store at {self._folder.parent} was there, and is gone",
+                    hint="restore its manifest from a copy; nothing is read or written until then",
+                )
             if not versions:
                 raise InputError(
                     f"there is no store at {self._folder.parent}",
@@ -199,6 +210,17 @@ class Manifests:
             except FileNotFoundError:  # others went on, and tidied up
                 continue
             return self._read(told, path)
+
+    def at(self, version: int) -> Manifest:
+        """Read a version of the past, if it is still kept."""
+        path = self._path(version)
+        try:
+            return self._read(read_json(path), path)
+        except FileNotFoundError:
+            raise InputError(
+                f"version {version} of the store at {self._folder.parent} is no longer kept",
+                hint="begin anew with the version that there is",
+            ) from None
 
     def _read(self, told: dict[str, Any], path: Path) -> Manifest:
         if told.get("weft_store") != FORMAT:
@@ -217,7 +239,8 @@ class Manifests:
         """Write the first version; of several that try, the first stays."""
         make_folder(self._folder)
         first = make(uuid4().hex)
-        write_new_json(self._path(first.version), first.to_json())
+        if write_new_json(self._path(first.version), first.to_json()):
+            self._know(first.version)
         return self.latest()
 
     def change(self, made: Callable[[Manifest], Manifest | None]) -> Manifest:
@@ -231,8 +254,20 @@ class Manifests:
             if changed is None:
                 return now
             if write_new_json(self._path(changed.version), changed.to_json()):
+                self._know(changed.version)
                 self._forget(changed.version - _KEPT_VERSIONS)
                 return changed
+
+    def _know(self, version: int) -> None:
+        """Keep that a version was there, so that its loss is noticed."""
+        with suppress(InputError):  # the change is made, whether or not there is room for this
+            replace_json(self._folder / _NEWEST, {"version": version})
+
+    def _known_version(self) -> int:
+        try:
+            return int(read_json(self._folder / _NEWEST)["version"])
+        except FileNotFoundError:
+            return 0
 
     def _forget(self, version: int) -> None:
         for old in self._versions():

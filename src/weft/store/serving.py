@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from weft.store.manifest import Manifest
     from weft.window import Edges, Window
 
+LATEST = 2**62  # since when slices that no compaction has touched are asked for
+
 
 @dataclass(frozen=True, slots=True)
 class Served:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
 
 from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.session import current_session, spark_schema
@@ -16,9 +18,9 @@ from weft.errors import DataError
 from weft.expression import column
 from weft.plan import Plan
 from weft.query import Workload
-from weft.store.answers import answer_columns, columns_asked, schema_of
+from weft.store.answers import SliceReader, answer_columns, columns_asked, schema_of
 from weft.store.cut import FOLDER, Cut, scan_of
-from weft.store.disk import flush, make_folder, move, parquet, remove_folder
+from weft.store.disk import check_whole, flush, make_folder, move, parquet, remove_folder
 from weft.store.kept import START
 from weft.store.manifest import Manifest, SliceFile
 from weft.store.planning import planned
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
     from weft.store.kept import SliceSet
 
+_COUNT, _KEYS = "rows", "keys"
+_CHECKED = "parquet.page.verify-checksum.enabled"
 _STAMPS = "spark.sql.parquet.outputTimestampType"  # what Spark writes by default, few can read
 
 
@@ -51,7 +55,10 @@ def of_schema(frame: DataFrame, schema: pa.Schema, source: str) -> DataFrame:
 
 def cut_frame(store: Path, number: int, kept: SliceSet, events: DataFrame, name: str) -> Cut:
     """Fold a DataFrame into slices and write them, day by day."""
-    rows = SliceRows(scan_of(kept), kept.keys, kept.levels[0], kept.partials).of(events, START)
+    # Both are counted while the files are written: no other pass over the events.
+    given, made = Observation(), Observation()
+    counted = events.observe(given, F.count(F.lit(1)).alias(_COUNT))
+    rows = SliceRows(scan_of(kept), kept.keys, kept.levels[0], kept.partials).of(counted, START)
     order = [column(own) for own in (DAYS, START, *(key for key, _ in kept.keys))]
     staged = store / FOLDER / f".{name}-{number}.unfinished"
     session = events.sparkSession
@@ -59,8 +66,20 @@ def cut_frame(store: Path, number: int, kept: SliceSet, events: DataFrame, name:
     session.conf.set(_STAMPS, "TIMESTAMP_MICROS")
     try:
         days = rows.repartition(DAYS).sortWithinPartitions(*order)
+        keys = F.struct(*(column(name) for name, _ in kept.keys)) if kept.keys else F.lit(0)
+        distinct = F.approx_count_distinct(keys).alias(_KEYS)
+        days = days.observe(made, F.count(F.lit(1)).alias(_COUNT), distinct)
         days.write.partitionBy(DAYS).option("compression", "zstd").parquet(os.path.abspath(staged))
-        return Cut(_moved(store, number, kept, staged, name), 1, 0)
+        files = _moved(store, number, kept, staged, name)
+        if not files and not rows.head(1):
+            return Cut((), 0, events.count())  # Spark drops what observes nothing from its plans
+        found, wanted = sum(file.rows for file in files), made.get[_COUNT]
+        if found != wanted:
+            raise DataError(
+                f"Spark has written {wanted:,} slices, and {found:,} are in {staged.parent}",
+                hint="see that driver and executors share this folder; nothing was changed",
+            )
+        return Cut(files, made.get[_KEYS], given.get[_COUNT])
     finally:
         if before is None:
             session.conf.unset(_STAMPS)
@@ -104,16 +123,15 @@ def answer_on_spark(
     for query in plan.queries:
         told = json.dumps(planned(manifest, Workload([query]), since_us).to_json())
         source, schema = served(manifest, query, since_us), schema_of(query, manifest)
-        paths = [
-            os.path.abspath(store / file.path)
-            for file in manifest.files()
-            if file.set == source.number and (since_us is None or file.to_us > since_us)
-        ]
-        if not paths:
+        files = SliceReader(store, manifest).files(source.number, (since_us, None))
+        for file in files:
+            check_whole(store / file.path, file.bytes)
+        if not files:
             found[query.name] = session.createDataFrame([], spark_schema(schema))
             continue
         names = [START, *dict.fromkeys(columns_asked(source, query))]
-        rows = session.read.parquet(*paths).select(*map(column, names))
+        paths = [os.path.abspath(store / file.path) for file in files]
+        rows = session.read.option(_CHECKED, "true").parquet(*paths).select(*map(column, names))
         asked = {text for _, text in query.keys}
         by = [column(own) for own, text in source.kept.keys if text in asked]
         # Keys that are computed could meet from several keys of the slices.

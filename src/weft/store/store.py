@@ -17,13 +17,14 @@ from weft.plan import Plan
 from weft.query import Query, Workload
 from weft.running import columns_of_table
 from weft.store.answers import SliceReader, answer, beginning
-from weft.store.compaction import compact
+from weft.store.catalog import CatalogTable
+from weft.store.compaction import compact, remove_unused
 from weft.store.cut import columns_read, cut_events
 from weft.store.disk import remove
 from weft.store.kept import slice_sets, with_times
 from weft.store.manifest import Batch, Manifest, Manifests, coverage_us
 from weft.store.planning import planned
-from weft.store.serving import served, with_stored_times
+from weft.store.serving import LATEST, served, with_stored_times
 from weft.time import duration_us, instant, instant_us
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Store:
     """Slices of one or more sources in a folder, which grow by what is appended.
 
     With a workload a store is made, with slices that serve it, or opened if it serves it already.
+    `catalog://metrics.slices` is a store by the name of a table in the catalog of the Spark session
+    in use: its folder is the catalog's, and whoever knows the name reads the slices as a table.
 
     >>> import tempfile, weft
     >>> query = weft.Query("lows", source="readings", time="ts", keys="device",
@@ -62,18 +65,17 @@ class Store:
     def __init__(
         self, path: str | os.PathLike[str], workload: Workload | AnyQuery | None = None
     ) -> None:
-        self._path = Path(path)
+        self._table = CatalogTable.of(path)
+        self._path = Path(path) if self._table is None else self._table.folder()
         self._manifests = Manifests(self._path)
-        if workload is None:
-            self._manifests.latest()
-            return
-        asked = Workload.of(workload)
-        if not self._manifests.exist():
-            self._manifests.begin(lambda id: _first_version(id, asked))
+        asked = Workload() if workload is None else Workload.of(workload)
+        if workload is not None and not self._manifests.exist():
+            self._manifests.begin(lambda id: _first_version(id, asked, self.table))
         manifest = self._manifests.latest()
         for query in with_stored_times(manifest, asked):
             assert isinstance(query, Query)
-            served(manifest, query)
+            served(manifest, query, LATEST)  # older slices may be coarser by now
+        self._show()
 
     @property
     def path(self) -> Path:
@@ -81,9 +83,25 @@ class Store:
         return self._path
 
     @property
+    def table(self) -> str | None:
+        """The name in a catalog that the store was opened by."""
+        return None if self._table is None else str(self._table)
+
+    def _show(self) -> None:
+        """Let the name in the catalog be the newest version, also while others write."""
+        shown = None
+        while self._table is not None and (newest := self.manifest).version != shown:
+            self._table.show(self._path, newest)
+            shown = newest.version
+
+    @property
     def manifest(self) -> Manifest:
         """The newest version of what the store is and which files it has."""
         return self._manifests.latest()
+
+    def manifest_at(self, version: int) -> Manifest:
+        """The manifest of a version of the past: the last twenty are kept."""
+        return self._manifests.at(version)
 
     @property
     def plan(self) -> Plan:
@@ -135,12 +153,13 @@ class Store:
         prepared = _with_schemas(known, tables)
         name, keys = uuid4().hex, dict(known.keys)
         files: list[SliceFile] = []
+        events_of: dict[str, int] = {}
         for number, kept in enumerate(prepared.sets):
             if kept.source in tables:
                 cut = self._cut(number, kept, tables[kept.source], prepared, name)
                 files += cut.files
                 keys[number] = max(keys.get(number, 0), cut.keys)
-        count = sum(map(_count, tables.values()))
+                events_of[kept.source] = cut.events
 
         def changed(now: Manifest) -> Manifest | None:
             if id in now.batches and not replacing:
@@ -153,12 +172,13 @@ class Store:
                     "another writer began the store with events of other types",
                     hint="append these events again: they are then brought to the same types",
                 )
-            batch = Batch(count, now.version + 1, tuple(files))
+            batch = Batch(sum(events_of.values()), now.version + 1, tuple(files))
             most = {n: max(now.keys.get(n, 0), own) for n, own in keys.items()}
             return replace(agreed, keys=most).with_batch(id, batch)
 
         if self._manifests.change(changed).batches[id].files != tuple(files):
             self._remove(files)  # another writer was first under the same id
+        self._show()
 
     def _remove(self, files: list[SliceFile]) -> None:
         for file in files:
@@ -228,7 +248,7 @@ class Store:
         seed(stream, SliceReader(self._path, self.manifest))
 
     def compact(
-        self, keep: Mapping[str, str] | None = None, *, unused_after: Duration = "1 hour"
+        self, keep: Mapping[str, str] | None = None, *, unused_after: Duration = "1 day"
     ) -> None:
         """Bring old slices to coarser ones, and remove files that no version speaks of.
 
@@ -237,9 +257,14 @@ class Store:
         newest slice. What is older than the last stays as it is: nothing is thrown away. Windows
         that need finer slices are still answered `since` the time from which these are there. The
         rule is remembered. Files that readers of an older version may still have open go once
-        they were unused for `unused_after`.
+        they were unused for `unused_after`; those of a store with a name in a catalog, if it was
+        opened by that name.
         """
-        compact(self._path, self._manifests, keep, duration_us(unused_after))
+        compact(self._path, self._manifests, keep)
+        self._show()
+        known = self.manifest
+        if known.table == self.table:  # by another name, somebody may still read them as a table
+            remove_unused(self._path, known, duration_us(unused_after))
 
     def planned(self, workload: Workload | AnyQuery, engine: str = "local") -> Plan:
         """Plan queries over the slices that are there, or say what these lack."""
@@ -275,10 +300,6 @@ def _tables(known: Manifest, events: Any) -> dict[str, Any]:
     }
 
 
-def _count(table: Any) -> int:
-    return int(table.count() if kind_of(table) == "spark" else table.num_rows)
-
-
 def _schema(table: Any) -> pa.Schema:
     if kind_of(table) == "spark":
         from weft.engines.spark.session import arrow_schema
@@ -288,7 +309,7 @@ def _schema(table: Any) -> pa.Schema:
     return own
 
 
-def _first_version(id: str, workload: Workload) -> Manifest:
+def _first_version(id: str, workload: Workload, table: str | None) -> Manifest:
     from weft.planners.portfolio import optimize
 
     try:
@@ -296,7 +317,7 @@ def _first_version(id: str, workload: Workload) -> Manifest:
     except PackageNotFoundError:  # run from a folder of sources
         writer = "not installed"
     plan = optimize(workload, "slice", "local", filters="apart")  # as slices are kept
-    return Manifest(id, 1, writer, plan.to_json(), slice_sets(workload))
+    return Manifest(id, 1, writer, plan.to_json(), slice_sets(workload), table=table)
 
 
 def _with_schemas(known: Manifest, tables: Mapping[str, Any]) -> Manifest:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import errno
 import os
+import resource
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +25,11 @@ from weft.testing.strategies import DECOMPOSABLE, HOLISTIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from weft.query import Query
 
 DAY = 86_400_000_000
+FLIGHTS = Path(__file__).parents[3] / "docs" / "data" / "flights.parquet"
 MINUTES = {"5m": weft.tumbling("5 minutes"), "1h/15m": weft.hopping("1 hour", "15 minutes")}
 AGGS = {"n": weft.agg.count(), "total": weft.agg.sum("x"), "lo": weft.agg.min("x")}
 
@@ -215,12 +217,16 @@ def small(number: int, seed: int = 0) -> pa.Table:
     return day(number, seed, rows=20)
 
 
+EVERY_WRITE = pytest.param(1, marks=pytest.mark.soak, id="every write")
+
+
 @pytest.mark.parametrize("full", [True, False], ids=["disk full", "killed"])
+@pytest.mark.parametrize("step", [pytest.param(7, id="some writes"), EVERY_WRITE])
 def test_a_crash_at_any_write_loses_nothing_and_is_recovered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool, step: int
 ) -> None:
     asked = query(windows={"5m": "5 minutes"})
-    for at in range(1, 200, 3 if full else 1):
+    for at in range(1 + full, 200, step):
         folder = tmp_path / str(at)
         store = weft.Store(folder / "store", asked)
         store.append(small(0), id="0")
@@ -250,11 +256,11 @@ def test_a_crash_at_any_write_loses_nothing_and_is_recovered(
 
 @pytest.mark.parametrize("damage", ["gone", "cut short", "turned"])
 def test_damage_is_refused(store: weft.Store, damage: str) -> None:
-    for path in (sorted(store.path.rglob("*.parquet"))[0], sorted(store.path.rglob("*.json"))[-1]):
-        content = bytearray(path.read_bytes())
+    newest = sorted(store.path.glob("manifests/0*.json"))[-1]
+    for path in (sorted(store.path.rglob("*.parquet"))[0], newest):
+        whole = path.read_bytes()
+        content = bytearray(whole)
         if damage == "gone":
-            if path.suffix == ".json":
-                continue  # the version before is then the newest
             path.unlink()
         elif damage == "cut short":
             path.write_bytes(content[: len(content) // 2])
@@ -262,8 +268,90 @@ def test_damage_is_refused(store: weft.Store, damage: str) -> None:
             for at in range(len(content) // 3, len(content) // 3 + 40):
                 content[at] ^= 1
             path.write_bytes(content)
-        with pytest.raises(DataError, match="damaged"):
+        with pytest.raises(DataError, match=r"damaged|was there, and is gone"):
             weft.Store(store.path).run()
+        path.write_bytes(whole)
+    assert_served(weft.Store(store.path), query(), DAYS)
+
+
+@pytest.mark.parametrize("damage", ["cut short", "turned"])
+def test_damage_to_what_a_refresh_knows_is_refused(
+    store: weft.Store, tmp_path: Path, damage: str
+) -> None:
+    weft.refresh(query(), store, into=tmp_path / "r")
+    (state,) = (tmp_path / "r" / "_weft").glob("*.json")
+    text = state.read_text()
+    state.write_text(text[:-9] if damage == "cut short" else text.replace('"version": 4', "5"))
+    store.append(day(3), id="day 3")
+    with pytest.raises(DataError, match=r"refreshed\.json is damaged"):
+        weft.refresh(query(), store, into=tmp_path / "r")
+
+
+def test_a_file_that_finds_no_room_leaves_the_store_as_it_was(store: weft.Store) -> None:
+    before, (_, most) = store.manifest, resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, most))  # the system refuses what is larger
+    try:
+        with pytest.raises(InputError, match=r"cannot write .*\.parquet: .*\nhint: .*nothing was"):
+            store.append(day(3), id="day 3")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert store.manifest == before
+    store.append(day(3), id="day 3")
+    assert_served(store, query(), [*DAYS, day(3)])
+    store.compact(unused_after=0)
+    assert not [path for path in store.path.rglob("*") if disk.is_unfinished(path)]
+
+
+@pytest.mark.parametrize("step", [pytest.param(7, id="some writes"), EVERY_WRITE])
+def test_a_crash_while_a_store_is_made_or_compacted_is_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    hours = query(windows={"1h": "1 hour", "5m": "5 minutes"})
+    rule = {"5 minutes": "1 hour", "1 hour": "2 days"}
+    for at in range(1, 200, step):
+        folder = tmp_path / str(at)
+        with monkeypatch.context() as patched:
+            done = crashing(patched, at, KeyboardInterrupt())
+            with suppress(KeyboardInterrupt):
+                store = weft.Store(folder, hours)
+                store.append(small(0), id="0")
+                store.append(small(2), id="2")
+                store.compact(rule, unused_after=0)
+        store = weft.Store(folder, hours)
+        for id, table in {"0": small(0), "2": small(2)}.items():
+            store.append(table, id=id)
+        asked = query(windows={"1h": "1 hour"})
+        assert_served(store, asked, [small(0), small(2)])
+        store.compact(rule, unused_after=0)
+        assert_served(store, asked, [small(0), small(2)])
+        left = {p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet*")}
+        assert left == {file.path for file in store.manifest.files()}
+        if len(done) < at:
+            return
+    raise AssertionError("writes without end")
+
+
+def test_refreshes_over_real_flights_equal_full_runs(tmp_path: Path) -> None:
+    flights = pq.read_table(FLIGHTS).sort_by("ts")
+    asked = weft.Query(
+        "delays", source="flights", time="ts", keys=["origin", "carrier"],
+        windows={"1h": "1 hour", "1d": "1 day", "7d/1d": weft.hopping("7 days", "1 day")},
+        aggs={"n": "count(*)", "mean": "avg(dep_delay)", "worst": "max(dep_delay)",
+              "dests": "count_distinct(dest)", "mid": "median(dep_delay)"},
+    )  # fmt: skip
+    store, results = weft.Store(tmp_path / "store", asked), tmp_path / "results"
+    rows = flights.num_rows
+    cuts = [(0, 4000), (4100, 8000), (8000, rows), (4000, 4100)]  # the last comes late
+    held: dict[str, pa.Table] = {}
+    for number, (low, high) in enumerate(cuts):
+        held[str(number)] = flights.slice(low, high - low)
+        store.append(held[str(number)], id=str(number))
+        if number == 2:
+            held["1"] = held["1"].filter(pa.compute.field("carrier") != "UA")
+            store.replace(held["1"], id="1")
+        weft.refresh(asked, store, into=results)
+        wanted = weft.run(asked, {"flights": pa.concat_tables(held.values())}, engine="local")
+        assert_same_rows(asked, pq.read_table(results), wanted)
 
 
 def test_compaction_never_changes_an_answer_that_is_still_offered(store: weft.Store) -> None:

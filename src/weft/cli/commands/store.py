@@ -30,12 +30,17 @@ app = typer.Typer(
 Engine = Annotated[
     str, typer.Option("--engine", metavar="E", help="local or spark.", show_default=True)
 ]
-Folder = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of the store.")]
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE", help="The folder of the store, or its table: catalog://DATABASE.TABLE."
+    ),
+]
 
 
 @app.command("append")
 def append(
-    store: Folder,
+    store: Place,
     file: SqlFile = None,
     sql: SqlText = None,
     table: Tables = None,
@@ -75,7 +80,7 @@ def append(
 
 @app.command("run")
 def run(
-    store: Folder,
+    store: Place,
     file: SqlFile = None,
     sql: SqlText = None,
     since: Annotated[
@@ -115,7 +120,7 @@ def run(
 
 @app.command("refresh")
 def refresh(
-    store: Folder,
+    store: Place,
     file: SqlFile = None,
     sql: SqlText = None,
     into: Annotated[
@@ -145,7 +150,7 @@ def refresh(
 
 
 @app.command("show")
-def show(store: Folder) -> None:
+def show(store: Place) -> None:
     """Say what a store keeps, and which queries it was made for."""
     from weft import Store
     from weft.cli.screen import say
@@ -167,7 +172,7 @@ def show(store: Folder) -> None:
     say("\nbatches: " + (", ".join(opened.batches) or "none"))
 
 
-def _opened(store: Path, file: Path | None, sql: str | None) -> "Store":
+def _opened(store: str, file: Path | None, sql: str | None) -> "Store":
     from weft import Store
     from weft.cli.inputs import workload_of
 
@@ -184,7 +189,7 @@ def _told(store: "Store") -> str:
     manifest, coverage = store.manifest, store.coverage
     times = "nothing yet" if coverage is None else f"{coverage[0]} to {coverage[1]}"
     return (
-        f"{store.path}: version {manifest.version}, {manifest.events:,} events in "
+        f"{store.table or store.path}: version {manifest.version}, {manifest.events:,} events in "
         f"{len(manifest.batches):,} batches, {times}"
     )
 

@@ -7,7 +7,7 @@ reads slices, computes what the new day changed, and writes that.
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 parquet: Any = pq
 _START_US = 1_704_067_200_000_000  # 2024-01-01
-_DAYS, _DEVICES = 90, 10
-_EVENTS_PER_DAY = {"full": 200_000, "quick": 5_000}
-_APPENDED = {"full": 2_000_000, "quick": 20_000}
-_ROUNDS = 3
+_DEVICES = 10
+DAYS = {"full": 90, "quick": 10}
+EVENTS_PER_DAY = {"full": 200_000, "quick": 5_000}
+APPENDED = {"full": 2_000_000, "quick": 20_000}
+ROUNDS = 3
 
 
 def nightly() -> Query:
@@ -71,18 +72,39 @@ class Nights:
     def of(cls, folder: Path, days: int, events: int) -> Nights:
         """Append all days but the last, and refresh once."""
         store = weft.Store(folder / "store", nightly())
-        (folder / "events").mkdir()
+        made = cls(folder, store, pa.table({}))
+        made.events.mkdir()
         for number in range(days + 1):
             table = day_of_readings(number, events)
-            parquet.write_table(table, folder / "events" / f"{number:03d}.parquet")
+            parquet.write_table(table, made.events / f"{number:03d}.parquet")
             if number < days:
                 store.append(table, id=str(number))
-        weft.refresh(nightly(), store, into=folder / "results")
-        return cls(folder, store, table)
+        made.refresh()
+        return replace(made, last=table)
+
+    def pass_by(self, last: Any) -> tuple[float, float]:
+        """Append the last day and refresh, several times; return the least seconds of each."""
+        appended, refreshed = [], []
+        for at in range(ROUNDS):
+            appended.append(timed(partial(self.store.append, last, id=f"new {at}")))
+            refreshed.append(timed(self.refresh))
+            if at < ROUNDS - 1:  # the night begins anew
+                self.store.replace(self.last.slice(0, 0), id=f"new {at}")
+                self.refresh()
+        return min(appended), min(refreshed)
+
+    def refresh(self) -> None:
+        """Bring the results up to date."""
+        weft.refresh(nightly(), self.store, into=self.folder / "results")
+
+    @property
+    def events(self) -> Path:
+        """The folder of all events, the last day too."""
+        return self.folder / "events"
 
     def event_bytes(self) -> int:
         """Return the size of all events as parquet, the last day left out."""
-        *files, _ = sorted((self.folder / "events").iterdir())
+        *files, _ = sorted(self.events.iterdir())
         return sum(file.stat().st_size for file in files)
 
     def slice_bytes(self) -> int:
@@ -91,49 +113,43 @@ class Nights:
 
 
 def _night(quick: bool) -> Sheet:
-    events = _EVENTS_PER_DAY["quick" if quick else "full"]
-    days = 10 if quick else _DAYS
+    size = "quick" if quick else "full"
+    days, events = DAYS[size], EVENTS_PER_DAY[size]
     with TemporaryDirectory() as place:
         nights = Nights.of(Path(place), days, events)
         share = 100 * nights.slice_bytes() / nights.event_bytes()
-        refreshed = []
-        for at in range(_ROUNDS):
-            nights.store.append(nights.last, id=f"new {at}")
-            done = _timed(lambda: weft.refresh(nightly(), nights.store, Path(place) / "results"))
-            refreshed.append(done)
-            if at < _ROUNDS - 1:  # the night begins anew
-                nights.store.replace(nights.last.slice(0, 0), id=f"new {at}")
-                weft.refresh(nightly(), nights.store, into=Path(place) / "results")
-        whole = min(_timed(lambda: _full_run(nights)) for _ in range(_ROUNDS))
-        wrong = _difference(nights)
+        _, refreshed = nights.pass_by(nights.last)
+        whole = min(timed(lambda: _full_run(nights)) for _ in range(ROUNDS))
+        wrong = difference(nights)
     row = {
         "events": events * days,
         "store % of events": share,
         "full run s": whole,
-        "refresh s": min(refreshed),
-        "full run / refresh": whole / min(refreshed),
+        "refresh s": refreshed,
+        "full run / refresh": whole / refreshed,
     }
     return Sheet((row,), (wrong,) if wrong else ())
 
 
 def _append(quick: bool) -> Sheet:
-    events = _APPENDED["quick" if quick else "full"]
+    events = APPENDED["quick" if quick else "full"]
     table = day_of_readings(0, events)
     with TemporaryDirectory() as place:
         store = weft.Store(place, nightly())
         store.append(table, id="first")
         times = [
-            (_timed(lambda: _plain_slices(table)), _timed(partial(store.append, table, f"{at}")))
-            for at in range(_ROUNDS + 2)
+            (timed(lambda: _plain_slices(table)), timed(partial(store.append, table, f"{at}")))
+            for at in range(ROUNDS + 2)
         ]
         counted = store.run(nightly().with_windows({"1d": "1 day"}))["n"].to_pylist()
-    wrong = () if sum(counted) == events * (_ROUNDS + 3) else (f"{sum(counted)} events counted",)
+    wrong = () if sum(counted) == events * (ROUNDS + 3) else (f"{sum(counted)} events counted",)
     plain, appended = (min(column) for column in zip(*times, strict=True))
     row = {"events": events, "append s": appended, "slicing s": plain, "ratio": appended / plain}
     return Sheet((row,), wrong)
 
 
-def _timed(work: Callable[[], object]) -> float:
+def timed(work: Callable[[], object]) -> float:
+    """Return the seconds that something takes."""
     gc.collect()
     start = perf_counter()
     work()
@@ -149,12 +165,13 @@ def _plain_slices(table: pa.Table) -> None:
 
 
 def _full_run(nights: Nights) -> None:
-    table = parquet.read_table(nights.folder / "events")
+    table = parquet.read_table(nights.events)
     rows = weft.run(nightly(), {"readings": table}, engine="local")
     parquet.write_table(rows, nights.folder / "rows.parquet")
 
 
-def _difference(nights: Nights) -> str:
+def difference(nights: Nights) -> str:
+    """Compare the results that were refreshed with `rows.parquet`, those of the full run."""
     wanted = parquet.read_table(nights.folder / "rows.parquet")
     found = parquet.read_table(nights.folder / "results")
     return str(first_difference(nightly(), found, wanted, "refresh") or "")
