@@ -9,6 +9,7 @@ of its errors. `unlisted` names every `raise` that is none of these: there must 
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -239,8 +240,7 @@ def _inner_exceptions(known: list[Module]) -> set[str]:
     ours = {"WeftError"}
     while more := {name for name, above in bases.items() if ours & above} - ours:
         ours |= more
-    builtin = {"ValueError", "TypeError", "OverflowError", "KeyError", "AttributeError"}
-    return builtin | {"AssertionError", "Exit"} | (bases.keys() - ours)
+    return {*vars(builtins), "Exit"} | (bases.keys() - ours)
 
 
 def _is_listed(raised: ast.expr, module: Module, shared: set[str], inner: set[str]) -> bool:
