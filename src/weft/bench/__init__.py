@@ -98,12 +98,20 @@ def write_report(
 
 
 def _outcomes(chosen: Sequence[Entry], quick: bool, console: Console) -> Iterator[Outcome]:
-    """Run entries one after the other, and print each as it ends."""
-    for number, entry in enumerate(chosen, 1):
-        with console.status(f"{entry.name} ({number} of {len(chosen)})"):
+    """Run entries one after the other under a bar, and print each as it ends."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
+        bar = shown.add_task("", total=len(chosen))
+        for number, entry in enumerate(chosen, 1):
+            shown.update(bar, description=f"{entry.name} ({number} of {len(chosen)})")
             outcome = run_entry(entry, quick=quick)
-        report.print_outcome(outcome, console)
-        yield outcome
+            shown.advance(bar)
+            report.print_outcome(outcome, console)
+            yield outcome
 
 
 def list_entries(names: Sequence[str] = (), console: Console | None = None) -> None:

@@ -72,18 +72,28 @@ def table_of_rows(table: pa.Table) -> Table:
     return layout
 
 
-@contextmanager
-def working(what: str, detail: Callable[[], str] = str) -> Iterator[None]:
-    """Show that work goes on, on a terminal, once it has gone on for two seconds.
+def unknown() -> None:
+    """Say nothing of how far work is."""
 
-    `detail` is asked twice a second how far it is; it may have nothing to say.
+
+@contextmanager
+def working(
+    what: str, detail: Callable[[], str] = str, part: Callable[[], float | None] = unknown
+) -> Iterator[None]:
+    """Show a bar while work goes on, on a terminal, once it has gone on for two seconds.
+
+    Twice a second `detail` is asked how far it is, in words, and `part` how much of it is done,
+    from 0 to 1. Either may have nothing to say: the bar then only moves.
     """
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    status = Console(stderr=True).status(what)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
+    status = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = status.add_task(what, total=None)
     done = threading.Event()
 
     def draw() -> None:
@@ -91,7 +101,11 @@ def working(what: str, detail: Callable[[], str] = str) -> Iterator[None]:
         while not done.wait(pause_s):
             pause_s = REDRAW_S
             status.start()
-            status.update(": ".join(filter(None, (what, detail()))))
+            told, share = ": ".join(filter(None, (what, detail()))), part()
+            if share is None:
+                status.update(task, description=told)
+            else:
+                status.update(task, description=told, total=1.0, completed=share)
 
     drawing = threading.Thread(target=draw, daemon=True)
     drawing.start()

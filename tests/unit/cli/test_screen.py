@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import re
 import time
 
 import pyarrow as pa
@@ -97,6 +98,18 @@ def test_progress_appears_on_a_terminal_when_work_takes_long(monkeypatch, second
     with working("weaving"):
         time.sleep(seconds)
     assert ("weaving" in terminal.getvalue()) is shown
+
+
+def test_a_bar_shows_how_much_is_done(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("weft.cli.screen.PATIENCE_S", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with working("weaving", lambda: "[row] 3 of 4", lambda: 0.75):
+        time.sleep(0.4)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    assert re.search(r"weaving: \[row\] 3 of 4 ━{17,18}[╸╺]?━{5,6} 0:00:0\d", shown)
 
 
 def test_no_progress_goes_into_a_file(monkeypatch):

@@ -110,7 +110,7 @@ def command(
         refuse_existing(target, overwrite=overwrite)
     tables = _tables(table or [], workload, engine)
     with working(
-        f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}", _progress(engine)
+        f"running {len(names)} quer{'y' if len(names) == 1 else 'ies'}", *progress_of_engine(engine)
     ):
         options = {"planner": planner, "statistics": statistics, "strategy": strategy}
         asked = {**options, "technique": technique, "engine": engine}
@@ -167,14 +167,17 @@ def _tables(given: "Sequence[str]", workload: "Workload", engine: str) -> "dict[
         return dict(frames_of(given, workload))
 
 
-def _progress(engine: str) -> "Callable[[], str]":
+def progress_of_engine(engine: str) -> "tuple[Callable[[], str], Callable[[], float | None]]":
+    """Return what tells how far an engine is: in words, and as the part that is done."""
+    from weft.cli.screen import unknown
+
     if engine != "spark":
-        return str
-    from weft.engines.spark.progress import progress_of
+        return str, unknown
+    from weft.engines.spark.progress import progress_of, share_of
     from weft.engines.spark.session import current_session
 
     session = current_session()
-    return lambda: progress_of(session)
+    return lambda: progress_of(session), lambda: share_of(session)
 
 
 def _run(

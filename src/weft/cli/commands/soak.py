@@ -1,5 +1,6 @@
 """`weft soak`: random workloads on several engines, until one of them differs."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -61,8 +62,13 @@ def command(
     for name in names:
         engine_named(name)
     first = secrets.randbelow(2**31) if seed is None else seed
-    with working(f"workloads from --seed {first} on {', '.join(names)}"):
-        found = soak(names, minutes * 60, first)
+    began_s, lasts_s = time.monotonic(), minutes * 60
+
+    def part() -> float | None:
+        return min((time.monotonic() - began_s) / lasts_s, 1.0) if lasts_s else None
+
+    with working(f"workloads from --seed {first} on {', '.join(names)}", part=part):
+        found = soak(names, lasts_s, first)
     told = f"{found.cases:,} workloads over {found.events:,} events on {', '.join(names)}"
     told += f", {found.refused:,} of them refused by an engine" if found.refused else ""
     if found.failure is None:

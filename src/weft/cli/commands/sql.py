@@ -60,6 +60,7 @@ def command(
 
     Names, order and types of the columns are those that Spark gives.
     """
+    from weft.cli.commands.run import progress_of_engine
     from weft.cli.inputs import statement_text
     from weft.cli.outputs import targets_of
     from weft.cli.screen import say, show_rows, working
@@ -76,7 +77,7 @@ def command(
         refuse_existing(target, overwrite=overwrite)
     with results if isinstance(results, AbstractContextManager) else nullcontext():
         for at, (name, frame) in enumerate(results.items()):
-            with working(f"running {name}"):
+            with working(f"running {name}", *progress_of_engine(engine)):
                 rows = to_arrow(frame)
             if at:
                 say()

@@ -26,12 +26,23 @@ _READ = ("inputRecords", "shuffleReadRecords")
 def progress_of(session: SparkSession) -> str:
     """Say which stages run, how far they are and what they have read; empty when none does."""
     context = _context_of(session)
+    stages = _stages(context)
+    return line_of(stages, _rows_read(context) if context is not None and stages else None)
+
+
+def share_of(session: SparkSession) -> float | None:
+    """Return how much of the stages that run is done, by their tasks; None when none runs."""
+    stages = _stages(_context_of(session))
+    tasks = sum(tasks for _, _, tasks in stages)
+    return sum(done for _, done, _ in stages) / tasks if tasks else None
+
+
+def _stages(context: SparkContext | None) -> list[tuple[int, int, int]]:
     if context is None:
-        return ""
+        return []
     tracker = context.statusTracker()
     found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    stages = [(s.stageId, s.numCompletedTasks, s.numTasks) for s in found if s is not None]
-    return line_of(stages, _rows_read(context) if stages else None)
+    return [(s.stageId, s.numCompletedTasks, s.numTasks) for s in found if s is not None]
 
 
 def line_of(stages: Iterable[tuple[int, int, int]], rows: int | None) -> str:
