@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -91,5 +91,11 @@ class SharedResults(dict[str, DataFrame]):
 def _unpersist(frames: tuple[DataFrame, ...]) -> None:
     for frame in frames:
         # A session that was stopped has given everything back already.
-        with suppress(PySparkException, Py4JError, OSError):
+        with suppress(PySparkException, OSError, *_errors_of_java()):
             frame.unpersist()
+
+
+def _errors_of_java() -> tuple[type[Exception], ...]:
+    """Return what a session with Java beside it raises; a client of Connect has none."""
+    py4j: Any = sys.modules.get("py4j.protocol")
+    return () if py4j is None else (py4j.Py4JError,)
