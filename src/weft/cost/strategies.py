@@ -50,6 +50,9 @@ SHIPPED_PARTIALS = frozenset(
     }
 )  # fmt: skip
 _NEVER = math.inf
+# Stretches of time that events are cut into for each core, if they are salted: hashes then bring
+# about as many to one task as to another.
+_STRETCHES = 16
 
 
 def check_strategy(name: str | None, engine: str = "spark") -> None:
@@ -121,6 +124,26 @@ def slices_to_ship(nodes: tuple[Node, ...]) -> Slice | Roll | None:
     return base if all(p.kind in SHIPPED_PARTIALS for p in base.partials) else None
 
 
+def may_salt(nodes: tuple[Node, ...]) -> bool:
+    """Tell whether events of one key may be sliced by many tasks, and the slices combined.
+
+    >>> from weft.aggregates import Partial
+    >>> scan, hourly = Scan("t", "ts", None, ()), PeriodicWindow(3_600_000_000, 3_600_000_000)
+    >>> keys, mean = (("k", "k"),), (Partial("sum", ("x",)), Partial("count", ("x",)))
+    >>> may_salt((scan, Roll((scan,), hourly, "fold", keys, mean)))
+    True
+    >>> may_salt((scan, Roll((scan,), SessionWindow(5), "fold", keys, mean)))
+    False
+    """
+    if any(isinstance(node, Roll) and not isinstance(node.window, _TIMED) for node in nodes):
+        return False
+    readers = [n for n in nodes if any(isinstance(below, Scan) for below in n.inputs)]
+    return all(
+        isinstance(n, Slice | Roll) and n.keys and all(p.laws().commutative for p in n.partials)
+        for n in readers
+    )
+
+
 class Priced(NamedTuple):
     """A scope under the strategy it is to run with."""
 
@@ -137,6 +160,7 @@ def price(nodes: tuple[Node, ...], model: CostModel, forced: str | None) -> Pric
     obstacles = [why for node in nodes for why in native_obstacles(folded(node))]
     queries = tuple(dict.fromkeys(node.query for node in nodes if isinstance(node, Emit)))
     ships: Ships
+    salt_us = None
     match model:
         case StreamModel():
             obstacles += [why for _, why in stream_obstacles(nodes, SHIPPED_PARTIALS)]
@@ -144,7 +168,7 @@ def price(nodes: tuple[Node, ...], model: CostModel, forced: str | None) -> Pric
             columnar, ships = columnar_stream_costs(nodes, model), "events"
         case SparkModel():
             native = model.node_costs(nodes)
-            columnar, ships = _columnar(nodes, model)
+            columnar, ships, salt_us = _columnar(nodes, model)
         case _:
             return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
     if obstacles:
@@ -159,7 +183,12 @@ def price(nodes: tuple[Node, ...], model: CostModel, forced: str | None) -> Pric
         why = f"columnar cannot run it: {unable[0]}"
     costs = native if name == NATIVE else columnar
     known = None if obstacles else totals[NATIVE]
-    return Priced(costs, StrategyChoice(queries, name, ships, known, totals[COLUMNAR], why))
+    if name == NATIVE:
+        salt_us = None
+    if salt_us is not None and isinstance(model, SparkModel):
+        why += f"; salted, as one key has {model.spark.top_share:.0%} of the events"
+    choice = StrategyChoice(queries, name, ships, known, totals[COLUMNAR], why, salt_us)
+    return Priced(costs, choice)
 
 
 def _unpriced(
@@ -171,19 +200,36 @@ def _unpriced(
     return StrategyChoice(queries, forced, ships, None, None, "forced")
 
 
-def _columnar(nodes: tuple[Node, ...], model: SparkModel) -> tuple[tuple[float, ...], Ships]:
-    """Ship what costs less: slices, where Catalyst can make them, or the events themselves."""
-    events = columnar_costs(nodes, model, "events")
-    if slices_to_ship(nodes) is None:
-        return events, "events"
-    slices = columnar_costs(nodes, model, "slices")
-    return (slices, "slices") if sum(slices) <= sum(events) else (events, "events")
+def _columnar(
+    nodes: tuple[Node, ...], model: SparkModel
+) -> tuple[tuple[float, ...], Ships, int | None]:
+    """Ship what costs less: slices, where Catalyst can make them, or events, salted or not."""
+    found: list[tuple[tuple[float, ...], Ships, int | None]] = []
+    if slices_to_ship(nodes) is not None:
+        found.append((columnar_costs(nodes, model, "slices"), "slices", None))
+    found.append((columnar_costs(nodes, model, "events"), "events", None))
+    if model.spark.held_up > 1 and may_salt(nodes):
+        salt_us = _stretch_us(nodes, model)
+        found.append((columnar_costs(nodes, model, "events", salt_us), "events", salt_us))
+    return min(found, key=lambda one: sum(one[0]))
 
 
-def columnar_costs(nodes: tuple[Node, ...], model: SparkModel, ships: Ships) -> tuple[float, ...]:
+def _stretch_us(nodes: tuple[Node, ...], model: SparkModel) -> int:
+    """Choose how long events of one key go to one task: whole slices, where these are shorter."""
+    wanted = max(int(model.volumes.lasts_us / (_STRETCHES * model.spark.cores)), 1)
+    cut = [m for n in nodes if isinstance(n, Slice) for _, m in n.edges.classes]
+    windows = (n.window for n in nodes if isinstance(n, Roll))
+    cut += [w.slide_us for w in windows if isinstance(w, PeriodicWindow)]
+    longest = max((us for us in cut if us <= wanted), default=1)
+    return wanted // longest * longest
+
+
+def columnar_costs(
+    nodes: tuple[Node, ...], model: SparkModel, ships: Ships, salt_us: int | None = None
+) -> tuple[float, ...]:
     """Price nodes that the local operator runs in Spark executors."""
     base = slices_to_ship(nodes) if ships == "slices" else None
-    return tuple(model.ms(done) for done in model.spark.columnar(nodes, base))
+    return tuple(model.ms(done) for done in model.spark.columnar(nodes, base, salt_us))
 
 
 def _reason(forced: str | None, obstacles: list[str], totals: dict[str, float]) -> str:

@@ -60,6 +60,9 @@ class StrategyChoice(NamedTuple):
     native: float | None  # cost; None where it cannot run, or nothing is priced
     columnar: float | None
     reason: str
+    # Events of one key go to as many tasks as they have stretches of this length, which make slices
+    # of them; these then come together by key. None: all events of a key go to one task.
+    salt_us: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.columnar.strategy import Feeder
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark
+from weft.plan import Plan
 from weft.plan.planned_scope import planned_scopes
 from weft.testing import assert_same_rows
 from weft.testing.strategies import DECOMPOSABLE, HOLISTIC
@@ -152,6 +154,39 @@ def test_slices_made_by_catalyst(
     assert "MapInArrow" in text
     wanted = ReferenceEngine().answer(workload, {"readings": rounded(table)})["q"]
     assert_same_rows(asked, got.toArrow(), wanted, "columnar")
+
+
+def test_events_of_a_key_are_salted_by_time(
+    spark: SparkSession, explained: Callable[[DataFrame], str]
+) -> None:
+    calls = [c for c in (*DECOMPOSABLE, *HOLISTIC, MEAN("i")) if c.laws().commutative]
+    windows = {
+        "hop": weft.hopping(20, 3, 1),
+        "day": weft.calendar("day", "Asia/Kathmandu"),
+        "grow": weft.cumulating(12, 4),
+    }
+    aggs = {f"a{i}": call for i, call in enumerate(calls)}
+    workload = weft.Workload(
+        [
+            query("all", windows, aggs, keys=["k"]),
+            query("some", {"t": weft.tumbling(50)}, {"n": agg.count()}, keys=["k"], where="i > 0"),
+        ]
+    )
+    plan = weft.optimize(workload, strategy="columnar")
+    salted = [choice._replace(ships="events", salt_us=7) for choice in plan.strategies]
+    plan = replace(plan, strategies=tuple(salted))
+    assert "columnar, ships events salted by 7us" in plan.explain()
+    assert Plan.from_json(plan.explain("json")) == plan
+    table = readings(11)
+    got = SparkEngine().run(plan, {"readings": to_spark(table, spark)})
+    text = explained(got["all"])
+    assert text.count("MapInArrow") == 2
+    assert "pmod(time" in text
+    wanted = ReferenceEngine().answer(workload, {"readings": table})
+    for asked in workload.queries:
+        assert isinstance(asked, weft.Query)
+        assert_same_rows(asked, got[asked.name].toArrow(), wanted[asked.name], "salted")
+    got.unpersist()
 
 
 def test_global_windows_are_sliced_in_parallel(

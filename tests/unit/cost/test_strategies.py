@@ -55,6 +55,38 @@ def test_dense_events_are_shipped_as_slices_and_sparse_ones_as_they_are() -> Non
         assert choice.ships == ships
 
 
+def skewed(share: float, cores: int, **options: Any) -> Plan:
+    known = weft.Statistics(
+        events=50_000_000, duration="1 day", keys=100_000, key_skew=share, cores=cores
+    )
+    windows = options.pop("windows", [weft.tumbling("10 minutes"), weft.tumbling("1 hour")])
+    aggs = {"high": agg.approx_percentile("temp", 0.9)}
+    return plan(windows, statistics=known, strategy="columnar", aggs=aggs, **options)
+
+
+def test_events_are_salted_where_one_key_would_hold_up_the_other_cores() -> None:
+    salted = skewed(0.5, 8)
+    (choice,) = salted.strategies
+    assert choice.ships == "events"
+    assert choice.salt_us == 10 * 60 * 1_000_000  # of 11.25 minutes, the whole slices
+    assert choice.reason == "forced; salted, as one key has 50% of the events"
+    assert "columnar, ships events salted by 10m" in salted.explain()
+    # Two cores have as much to do each if one has that key and the other all the rest.
+    assert skewed(0.5, 2).strategies[0].salt_us is None
+    assert skewed(0.0, 8).strategies[0].salt_us is None
+    even, uneven = skewed(0.0, 8).cost, skewed(0.9, 8).cost
+    assert even < uneven < even * 7.2
+
+
+def test_what_has_to_be_in_order_is_not_salted_and_what_catalyst_combines_need_not_be() -> None:
+    assert skewed(0.5, 8, windows=[weft.session("5 minutes")]).strategies[0].salt_us is None
+    known = weft.Statistics(rate=1e5, keys=10, key_skew=0.8, cores=8)
+    (choice,) = plan(
+        [weft.hopping("1 hour", "1 minute")], statistics=known, strategy="columnar"
+    ).strategies
+    assert (choice.ships, choice.salt_us) == ("slices", None)
+
+
 @pytest.mark.parametrize("strategy", ["native", "columnar"])
 def test_a_strategy_can_be_forced(strategy: str) -> None:
     forced = plan([weft.tumbling("1 minute")], strategy=strategy)

@@ -49,4 +49,4 @@ def _works(plan: PlanBody, scope: PlannedScope, volumes: Volumes) -> list[Work]:
     if choice is None or choice.strategy != COLUMNAR:
         return model.works(scope.nodes)
     base = slices_to_ship(scope.nodes) if choice.ships == "slices" else None
-    return model.spark.columnar(scope.nodes, base)
+    return model.spark.columnar(scope.nodes, base, choice.salt_us)

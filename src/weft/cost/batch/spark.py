@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from weft.aggregates.kinds import GROWING_KINDS
 from weft.cost.batch.kernels import KernelWork
-from weft.cost.batch.work import Work, doublings, total, work
+from weft.cost.batch.work import Work, doublings, times, total, work
 from weft.cost.prices import COLUMNAR_PRICES, NATIVE_PRICES
 from weft.plan.nodes import PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice, regroups
 from weft.window import PeriodicWindow, SessionWindow
@@ -40,15 +40,29 @@ class SparkWork:
     def _work(self, **counts: float) -> Work:
         return work(NATIVE_PRICES, **counts)
 
+    @property
+    def cores(self) -> int:
+        """The cores that share the work."""
+        return self.volumes.statistics.cores or os.cpu_count() or 1
+
     @cached_property
     def _idle(self) -> float:
         """How much longer reading takes because there are fewer tasks than cores.
 
         Prices are those of all cores; a single small file is read by one.
         """
+        return self.cores / min(self.cores, self.volumes.statistics.partitions or self.cores)
+
+    @property
+    def top_share(self) -> float:
+        """The part of the events that the most frequent key has."""
         known = self.volumes.statistics
-        cores = known.cores or os.cpu_count() or 1
-        return cores / min(cores, known.partitions or cores)
+        return min(known.key_skew + 1 / known.key_count, 1.0)
+
+    @property
+    def held_up(self) -> float:
+        """How much longer work takes if all events of a key are one task's, which holds it up."""
+        return max(self.top_share * self.cores, 1.0) if self.volumes.statistics.key_skew else 1.0
 
     @property
     def _key_bytes(self) -> float:
@@ -190,9 +204,15 @@ class SparkWork:
 
     # Through the kernels.
 
-    def columnar(self, nodes: tuple[Node, ...], base: Slice | Roll | None) -> list[Work]:
-        """Count for each node; slices of `base` are shipped, or without it the events."""
+    def columnar(
+        self, nodes: tuple[Node, ...], base: Slice | Roll | None, salt_us: int | None = None
+    ) -> list[Work]:
+        """Count for each node; slices of `base` are shipped, or without it the events.
+
+        Events that are salted wait for no single key, and their slices are shipped once more.
+        """
         kernels = KernelWork(COLUMNAR_PRICES, self.volumes).works(nodes, base)
+        held_up = self.held_up if base is None and salt_us is None else 1.0
         queries = len({node.query for node in nodes if isinstance(node, Emit)})
         scanned = (self.volumes.events + self.volumes.dropped) * self._idle
         once = total(
@@ -201,7 +221,8 @@ class SparkWork:
             work(COLUMNAR_PRICES, run=1),
         )
         if base is None:
-            once = total(once, self._shipped(self.volumes.events, _arguments(nodes)))
+            shipped = self._shipped(self.volumes.events, _arguments(nodes))
+            once = total(once, times(shipped, held_up))
         found: list[Work] = []
         for node in nodes:
             match node:
@@ -209,19 +230,34 @@ class SparkWork:
                     found.append(once)
                 case Slice() | Roll() if node == base:
                     found.append(total(self._made(node), kernels[node]))
+                case Slice() | Roll() if any(isinstance(below, Scan) for below in node.inputs):
+                    again = {} if salt_us is None else self._salted(node, salt_us)
+                    found.append(total(times(kernels[node], held_up), again))
                 case Slice() | Roll():
                     found.append(kernels[node])
                 case Emit() | Join():
                     found.append(self._emitted(node, queries, COLUMNAR_PRICES))
         return found
 
+    def _salted(self, base: Slice | Roll, salt_us: int) -> Work:
+        """Hand slices back to Spark, bring those of a key together and ship them once more."""
+        known, width = self.volumes.statistics, len(base.partials)
+        stretches = self.volumes.lasts_us / salt_us
+        rows = min(self._slices_of(base) + stretches * known.key_count, self.volumes.events)
+        # Sets and lists may have as many values as there are events.
+        grown = self.volumes.events * sum(p.kind in GROWING_KINDS for p in base.partials)
+        out = work(COLUMNAR_PRICES, run=1, emit_row=rows, emit_value=rows * width + grown)
+        moved = self._work(shuffle_value=grown)
+        return total(out, moved, self._stages(1), self._shipped(rows, width))
+
+    def _slices_of(self, base: Slice | Roll) -> float:
+        if isinstance(base, Slice):
+            return self.volumes.rows(base)
+        return KernelWork(COLUMNAR_PRICES, self.volumes).slices_of(base.window)
+
     def _made(self, base: Slice | Roll) -> Work:
         """Make slices of events, and hand them to the kernels."""
-        if isinstance(base, Slice):
-            rows = self.volumes.rows(base)
-        else:
-            rows = KernelWork(COLUMNAR_PRICES, self.volumes).slices_of(base.window)
-        width = len(base.partials)
+        rows, width = self._slices_of(base), len(base.partials)
         folded = self.from_events(None, base.partials, rows, 1, rows)
         return total(folded, self._shipped(rows, width))
 

@@ -38,6 +38,15 @@ def total(*works: Work) -> Work:
     return found
 
 
+def times(done: Work, factor: float) -> Work:
+    """Return work that is done so often.
+
+    >>> times(work("local", lift=2.0), 3.0)
+    {('local', 'lift'): 6.0}
+    """
+    return {operation: count * factor for operation, count in done.items()}
+
+
 def doublings(groups: float, cached: float) -> float:
     """How often groups have doubled beyond those that a cache holds: finding one takes longer.
 

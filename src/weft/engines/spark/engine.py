@@ -99,4 +99,6 @@ class SparkEngine:
         name = self._forced or (choice and choice.strategy)
         if name == NATIVE or (name is None and not _NATIVE.unsupported(scope)):
             return NativeStrategy(self._keep)
-        return ColumnarStrategy(choice.ships if choice else "slices", self._keep)
+        if choice is None:
+            return ColumnarStrategy(keep=self._keep)
+        return ColumnarStrategy(choice.ships, self._keep, choice.salt_us)

@@ -27,6 +27,7 @@ from weft.engines.spark.sql.fan_out import START
 from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
 from weft.engines.spark.sql.slice_bounds import slice_start
 from weft.engines.spark.sql.timestamps import micros_of
+from weft.engines.spark.versions import with_told_schema
 from weft.errors import InternalError
 from weft.expression import column, columns_of
 from weft.time import DAY
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
     from weft.aggregates import Partial
     from weft.plan import Scan
@@ -60,14 +61,34 @@ class SliceRows:
         if all(_by_catalyst(partial) for _, partial in self.partials):
             rows = self._by_catalyst(events)
         else:
-            rows = self._by_kernels(events)
-        names = [column(name) for name, _ in (*self.keys, *self.partials)]
+            rows = self._by_kernels(events, arrow_schema(events.schema))
         day = f"({START} - pmod({START}, {DAY}L)) div {DAY}L"
         return rows.selectExpr(
-            f"timestamp_micros({START}) AS {column(start)}",
-            *names,
+            *self._columns(start),
             f"cast(date_from_unix_date(cast({day} AS int)) AS string) AS {DAYS}",
         )
+
+    def wherever_read(self, events: DataFrame, schema: pa.Schema, start: str) -> DataFrame:
+        """Return rows of slices without moving an event or keeping state, of a stream as well.
+
+        Events have this schema; the DataFrame is not asked for it.
+        """
+        return self._by_kernels(events, schema).selectExpr(*self._columns(start))
+
+    def schema(self, events: pa.Schema, start: str) -> StructType:
+        """Return the columns of such rows, if events have these."""
+        made = self.cut(one_event(self._read(events), self.scan.time), filtered=False).schema
+        first = pa.field(start, pa.timestamp("us", "UTC"))
+        others = [made.field(name) for name, _ in (*self.keys, *self.partials)]
+        return spark_schema(pa.schema([first, *others]))
+
+    def _read(self, events: pa.Schema) -> pa.Schema:
+        asked = (*self.scan.columns, *_columns_of_filter(self.scan), self.scan.time)
+        return pa.schema([events.field(name) for name in dict.fromkeys(asked) if name is not None])
+
+    def _columns(self, start: str) -> list[str]:
+        names = [column(name) for name, _ in (*self.keys, *self.partials)]
+        return [f"timestamp_micros({START}) AS {column(start)}", *names]
 
     def _by_catalyst(self, events: DataFrame) -> DataFrame:
         scan = self.scan
@@ -101,12 +122,11 @@ class SliceRows:
             ),
         )
 
-    def _by_kernels(self, events: DataFrame) -> DataFrame:
+    def _by_kernels(self, events: DataFrame, schema: pa.Schema) -> DataFrame:
         prepare_executors(events.sparkSession)
-        read = dict.fromkeys((*self.scan.columns, *_columns_of_filter(self.scan), self.scan.time))
-        frame = events.select(*(column(name) for name in read if name is not None))
-        schema = arrow_schema(frame.schema)
-        sample = self.cut(_one_event(schema, self.scan.time), filtered=False)
+        own = self._read(schema)
+        sample = self.cut(one_event(own, self.scan.time), filtered=False)
+        frame = with_told_schema(events.select(*map(column, own.names)), spark_schema(own))
         return frame.mapInArrow(Cutter(self), spark_schema(sample.schema))
 
     def cut(self, table: pa.Table, *, filtered: bool = True) -> pa.Table:
@@ -127,7 +147,7 @@ class SliceRows:
         return pa.table(columns, names=[*names])
 
 
-def _one_event(schema: pa.Schema, time: str | None) -> pa.Table:
+def one_event(schema: pa.Schema, time: str | None) -> pa.Table:
     """Return an event with a time and nothing else, to see which types its slice has."""
     columns = [
         pa.array([0], pa.int32() if pa.types.is_date32(f.type) else pa.int64()).cast(f.type)

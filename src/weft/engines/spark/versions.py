@@ -56,6 +56,18 @@ def frame_of(session: SparkSession, table: pa.Table, schema: T.StructType) -> Da
     return session.read.schema(schema).parquet(str(path))
 
 
+def with_told_schema(frame: DataFrame, schema: T.StructType) -> DataFrame:
+    """Tell a client of Spark Connect the columns of a DataFrame, and return the DataFrame.
+
+    Before it takes a function over rows it asks the server for their columns, and tables that a
+    pipeline will make are not there yet.
+    """
+    plain: Any = frame
+    if hasattr(plain, "_cached_schema"):
+        plain._cached_schema = schema
+    return frame
+
+
 def collected(frame: DataFrame) -> pa.Table:
     """Collect rows as an Arrow table, which DataFrames do by themselves from 4.0 on."""
     if hasattr(frame, "toArrow"):

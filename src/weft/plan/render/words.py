@@ -100,6 +100,8 @@ def strategy_rows(
     rows = []
     for choice in plan.strategies:
         ships = f", ships {choice.ships}" if choice.strategy == COLUMNAR else ""
+        if ships and choice.salt_us is not None:
+            ships += f" salted by {format_us(choice.salt_us)}"
         native, columnar = (inf if c is None else c for c in (choice.native, choice.columnar))
         rows.append(
             (

@@ -20,6 +20,12 @@ from weft.engines.local.state.custom_partials import Trust
 from weft.engines.spark.columnar.arrow_batches import chunks_of, in_batches
 from weft.engines.spark.columnar.hosted_operator import END, HostedScope
 from weft.engines.spark.columnar.keyless import Merger, can_gather, gathered
+from weft.engines.spark.columnar.salted_slices import (
+    add_salted,
+    can_salt,
+    rows_schema,
+    salted_slices,
+)
 from weft.engines.spark.columnar.shipped_slices import add_slices, slices_of
 from weft.engines.spark.columnar.shipping import Shipment
 from weft.engines.spark.executors import prepare_executors
@@ -31,13 +37,14 @@ from weft.engines.spark.sql.timestamps import timestamp_of
 from weft.plan.body import COLUMNAR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
     from weft.aggregates import AggregateCall
+    from weft.engines.spark.columnar.hosted_operator import Host
     from weft.engines.spark.shared_rows import Keep
     from weft.plan import Emit
     from weft.plan.body import Ships
@@ -51,9 +58,12 @@ class ColumnarStrategy:
 
     name = COLUMNAR
 
-    def __init__(self, ships: Ships = "slices", keep: Keep = IN_MEMORY) -> None:
+    def __init__(
+        self, ships: Ships = "slices", keep: Keep = IN_MEMORY, salt_us: int | None = None
+    ) -> None:
         self._ships = ships
         self._keep = keep
+        self._salt_us = salt_us
 
     def unsupported(self, scope: PlannedScope) -> tuple[Unsupported, ...]:
         """Sketches of Spark's own; the operator runs every window and every other aggregate."""
@@ -79,11 +89,16 @@ class ColumnarStrategy:
         """Return the rows of all queries of the scope."""
         if self._ships == "slices" and slices_to_ship(shipment.scope.nodes) is not None:
             slices = clustered(slices_of(shipment), shipment.keys, (START,))
-            return slices.mapInArrow(Feeder(described, sliced=True), schema)
+            return slices.mapInArrow(Feeder(described, add_slices), schema)
         if can_gather(shipment.scope):
             trust = Trust.within_a_run()
             slices = gathered(shipment.frame, described, trust)
             return slices.mapInArrow(Merger(described, trust), schema)
+        if self._salt_us is not None and can_salt(shipment.hosted):
+            rows = rows_schema(shipment.hosted)
+            slices = salted_slices(shipment, described, self._salt_us, rows, spark_schema(rows))
+            together = clustered(slices, shipment.keys, (START,))
+            return together.mapInArrow(Feeder(described, add_salted), schema)
         events = clustered(shipment.frame, shipment.keys, shipment.order)
         return events.mapInArrow(Feeder(described), schema)
 
@@ -100,14 +115,14 @@ class Feeder:
     """Runs on executors: one partition of rows in the order of time in, closed windows out."""
 
     described: bytes
-    sliced: bool = False  # rows are slices, not events
+    add: Callable[[Host, pa.Table], int] | None = None  # rows are slices, and not events
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Feed the operator chunk by chunk."""
         host = None
         for chunk in chunks_of(batches):
             host = host or HostedScope.load(self.described).open()
-            reached = add_slices(host, chunk) if self.sliced else host.process(chunk)
+            reached = host.process(chunk) if self.add is None else self.add(host, chunk)
             if reached is not None:
                 yield from in_batches(host.advance(reached))
         if host is not None:

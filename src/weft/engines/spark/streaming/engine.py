@@ -94,7 +94,12 @@ class SparkStreamEngine:
         return replace(
             plan,
             strategies=tuple(
-                one._replace(strategy=choices[q].name, reason=choices[q].reason, ships="events")
+                one._replace(
+                    strategy=choices[q].name,
+                    reason=choices[q].reason,
+                    ships="events",
+                    salt_us=None,
+                )
                 for one in plan.strategies
                 for q in one.queries[:1]
             ),
