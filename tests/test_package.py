@@ -79,12 +79,18 @@ def test_the_wheel_has_the_package_its_types_and_its_prices(built: Path) -> None
         names = set(packed.namelist())
         told = next(name for name in names if name.endswith("METADATA"))
         metadata = message_from_string(packed.read(told).decode())
+        commands = packed.read(told.replace("METADATA", "entry_points.txt")).decode()
     assert {"weft/__init__.py", "weft/py.typed", "weft/ui/static/weft.js"} <= names
+    assert "weft = weft.cli:main" in commands.splitlines()
+    classifiers = set(metadata.get_all("Classifier") or ())
+    python = f"Programming Language :: Python :: {sys.version_info[0]}.{sys.version_info[1]}"
+    assert {python, "Typing :: Typed", "Development Status :: 4 - Beta"} <= classifiers
+    assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("Apache-2.0", ">=3.11")
     assert any(name.startswith("weft/cost/coefficients/") for name in names)
     assert metadata["Name"] == "weft-spark"
     extras = set(metadata.get_all("Provides-Extra") or ())
     lakes = {"kafka", "delta", "iceberg", "postgresql"}
-    assert {"spark", "bench", "duckdb", "ui"} | lakes <= extras
+    assert {"spark", "bench", "duckdb", "ui", "pipelines"} | lakes <= extras
     core = [r for r in metadata.get_all("Requires-Dist") or () if "extra ==" not in r]
     assert not any("pyspark" in need or "pandas" in need for need in core)
     (source,) = built.glob("weft_spark-*.tar.gz")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from weft.statement import explain, sql
     from weft.statement.rewriting import rewrite
     from weft.store import Store, refresh
+    from weft.store.pipeline_tables import pipeline_table
     from weft.tables import write
 
 __version__ = "0.1.0"
@@ -64,6 +65,7 @@ _LATER = {
     "parse": "weft.parsing",
     "as_of": "weft.features",
     "optimize": "weft.planners.portfolio",
+    "pipeline_table": "weft.store.pipeline_tables",
     "rolling": "weft.features",
     "rewrite": "weft.statement.rewriting",
     "sql": "weft.statement",
@@ -94,6 +96,6 @@ __all__ = [
     "JoinQuery", "LocalSession", "Plan", "Query", "QueryError", "Report", "Statistics",
     "Store", "UnsupportedError", "UserWindow", "WeftError", "Workload", "agg", "aggregate", "as_of",
     "calendar", "counting", "cumulating", "explain", "hopping", "kafka", "measured", "optimize",
-    "parse", "punctuated", "refresh", "rewrite", "rolling", "rows", "run", "session", "sql",
-    "start", "tumbling", "verify", "write",
+    "parse", "pipeline_table", "punctuated", "refresh", "rewrite", "rolling", "rows", "run",
+    "session", "sql", "start", "tumbling", "verify", "write",
 ]  # fmt: skip

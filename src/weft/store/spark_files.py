@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.session import current_session, spark_schema
 from weft.engines.spark.slice_rows import DAYS, SliceRows
+from weft.engines.spark.versions import with_told_schema
 from weft.errors import DataError
 from weft.expression import column
 from weft.plan import Plan
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from weft.query import Query
     from weft.store.kept import SliceSet
 
 _COUNT, _KEYS = "rows", "keys"
@@ -53,12 +56,17 @@ def of_schema(frame: DataFrame, schema: pa.Schema, source: str) -> DataFrame:
     )
 
 
+def slice_rows_of(kept: SliceSet) -> SliceRows:
+    """Return what makes rows of a set of slices."""
+    return SliceRows(scan_of(kept), kept.keys, kept.levels[0], kept.partials)
+
+
 def cut_frame(store: Path, number: int, kept: SliceSet, events: DataFrame, name: str) -> Cut:
     """Fold a DataFrame into slices and write them, day by day."""
     # Both are counted while the files are written: no other pass over the events.
     given, made = Observation(), Observation()
     counted = events.observe(given, F.count(F.lit(1)).alias(_COUNT))
-    rows = SliceRows(scan_of(kept), kept.keys, kept.levels[0], kept.partials).of(counted, START)
+    rows = slice_rows_of(kept).of(counted, START)
     order = [column(own) for own in (DAYS, START, *(key for key, _ in kept.keys))]
     staged = store / FOLDER / f".{name}-{number}.unfinished"
     session = events.sparkSession
@@ -119,9 +127,7 @@ def answer_on_spark(
     session = current_session()
     prepare_executors(session)
     found: dict[str, DataFrame] = {}
-    state = json.dumps(manifest.to_json())
     for query in plan.queries:
-        told = json.dumps(planned(manifest, Workload([query]), since_us).to_json())
         source, schema = served(manifest, query, since_us), schema_of(query, manifest)
         files = SliceReader(store, manifest).files(source.number, (since_us, None))
         for file in files:
@@ -129,16 +135,35 @@ def answer_on_spark(
         if not files:
             found[query.name] = session.createDataFrame([], spark_schema(schema))
             continue
-        names = [START, *dict.fromkeys(columns_asked(source, query))]
         paths = [os.path.abspath(store / file.path) for file in files]
-        rows = session.read.option(_CHECKED, "true").parquet(*paths).select(*map(column, names))
-        asked = {text for _, text in query.keys}
-        by = [column(own) for own, text in source.kept.keys if text in asked]
-        # Keys that are computed could meet from several keys of the slices.
-        together = rows.repartition(*by) if by and len(by) == len(asked) else rows.repartition(1)
-        answerer = Answerer(told, state, query.name, since_us)
-        found[query.name] = together.mapInArrow(answerer, spark_schema(schema))
+        rows = session.read.option(_CHECKED, "true").parquet(*paths)
+        found[query.name] = answer_of_rows(rows, query, manifest, since_us)
     return found
+
+
+def answer_of_rows(
+    slices: DataFrame,
+    query: Query,
+    manifest: Manifest,
+    since_us: int | None = None,
+    columns: StructType | None = None,
+) -> DataFrame:
+    """Answer a query from rows of the slices that serve it, key by key; nothing is run yet.
+
+    Their columns are told where nobody can be asked for them.
+    """
+    told = json.dumps(planned(manifest, Workload([query]), since_us).to_json())
+    source, schema = served(manifest, query, since_us), schema_of(query, manifest)
+    names = [START, *dict.fromkeys(columns_asked(source, query))]
+    rows = slices.select(*map(column, names))
+    asked = {text for _, text in query.keys}
+    by = [column(own) for own, text in source.kept.keys if text in asked]
+    # Keys that are computed could meet from several keys of the slices.
+    together = rows.repartition(*by) if by and len(by) == len(asked) else rows.repartition(1)
+    if columns is not None:
+        with_told_schema(together, StructType([columns[name] for name in names]))
+    answerer = Answerer(told, json.dumps(manifest.to_json()), query.name, since_us)
+    return together.mapInArrow(answerer, spark_schema(schema))
 
 
 @dataclass(frozen=True, slots=True)

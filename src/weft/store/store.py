@@ -320,6 +320,12 @@ def _first_version(id: str, workload: Workload, table: str | None) -> Manifest:
     return Manifest(id, 1, writer, plan.to_json(), slice_sets(workload), table=table)
 
 
+def slices_elsewhere(workload: Workload, schemas: Mapping[str, pa.Schema]) -> Manifest:
+    """Describe the slices that serve a workload, for others to keep: a store without files."""
+    tables = {name: schema.empty_table() for name, schema in schemas.items()}
+    return _with_schemas(_first_version("", workload), tables)
+
+
 def _with_schemas(known: Manifest, tables: Mapping[str, Any]) -> Manifest:
     """Learn from the first events of a source which types its columns are of."""
     schemas, times = dict(known.schemas), {}
