@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weft.aggregates.base import is_built_in
 from weft.errors import DataError, QueryError, UnsupportedError, require
 from weft.query import Query, Workload
-from weft.store.kept import START
+from weft.store.kept import START, refuse_events
 from weft.store.planning import planned
 from weft.store.serving import grain, served, with_stored_times
 
@@ -55,6 +55,7 @@ def pipeline_table(
     Windows that events delimit have no slices and are refused, as are joins and custom aggregates.
     """
     asked = Workload.of(workload)
+    refuse_events(asked)
 
     def register(events: Events) -> None:
         source = events.__name__
