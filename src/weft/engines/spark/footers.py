@@ -75,11 +75,11 @@ def told_rows(frame: DataFrame) -> int | None:
     `ANALYZE TABLE t COMPUTE STATISTICS` takes them; a session of Spark Connect does not tell. As
     with footers, a filter of the DataFrame is not known there.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-
     own = getattr(frame, "_jdf", None)
     if own is None:
         return None
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
     plan = own.queryExecution().optimizedPlan()
     while plan.nodeName() in ("Project", "Filter"):
         plan = plan.children().head()
