@@ -52,7 +52,7 @@ SHIPPED_PARTIALS = frozenset(
 _NEVER = math.inf
 # Stretches of time that events are cut into for each core, if they are salted: hashes then bring
 # about as many to one task as to another.
-_STRETCHES = 16
+_STRETCHES = 8
 
 
 def check_strategy(name: str | None, engine: str = "spark") -> None:

@@ -68,9 +68,9 @@ def test_events_are_salted_where_one_key_would_hold_up_the_other_cores() -> None
     salted = skewed(0.5, 8)
     (choice,) = salted.strategies
     assert choice.ships == "events"
-    assert choice.salt_us == 10 * 60 * 1_000_000  # of 11.25 minutes, the whole slices
+    assert choice.salt_us == 20 * 60 * 1_000_000  # of 22.5 minutes, the whole slices
     assert choice.reason == "forced; salted, as one key has 50% of the events"
-    assert "columnar, ships events salted by 10m" in salted.explain()
+    assert "columnar, ships events salted by 20m" in salted.explain()
     # Two cores have as much to do each if one has that key and the other all the rest.
     assert skewed(0.5, 2).strategies[0].salt_us is None
     assert skewed(0.0, 8).strategies[0].salt_us is None
