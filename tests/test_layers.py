@@ -31,7 +31,7 @@ LAYERS = [
     {"store"},
     {"features"},
     {"verification"},
-    {"calibration", "starting", "statement"},
+    {"calibration", "pipelines", "starting", "statement"},
     {"testing"},
     {"bench", "ui"},
     {"cli"},

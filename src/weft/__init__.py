@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from weft.features import Events, as_of, rolling
     from weft.features.session import FeatureSession
     from weft.parsing import parse
+    from weft.pipelines import pipeline_table
     from weft.planners.portfolio import optimize
     from weft.sessions.local_session import LocalSession
     from weft.starting import start
     from weft.statement import explain, sql
     from weft.statement.rewriting import rewrite
     from weft.store import Store, refresh
-    from weft.store.pipeline_tables import pipeline_table
     from weft.tables import write
 
 __version__ = "0.1.0"
@@ -65,7 +65,7 @@ _LATER = {
     "parse": "weft.parsing",
     "as_of": "weft.features",
     "optimize": "weft.planners.portfolio",
-    "pipeline_table": "weft.store.pipeline_tables",
+    "pipeline_table": "weft.pipelines",
     "rolling": "weft.features",
     "rewrite": "weft.statement.rewriting",
     "sql": "weft.statement",

@@ -323,7 +323,7 @@ def _first_version(id: str, workload: Workload, table: str | None) -> Manifest:
 def slices_elsewhere(workload: Workload, schemas: Mapping[str, pa.Schema]) -> Manifest:
     """Describe the slices that serve a workload, for others to keep: a store without files."""
     tables = {name: schema.empty_table() for name, schema in schemas.items()}
-    return _with_schemas(_first_version("", workload), tables)
+    return _with_schemas(_first_version("", workload, None), tables)
 
 
 def _with_schemas(known: Manifest, tables: Mapping[str, Any]) -> Manifest:
