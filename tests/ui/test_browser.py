@@ -88,6 +88,7 @@ def test_a_plan_is_seen_at_a_glance_and_changes_as_it_is_typed(page: Page, tmp_p
     page.says("#plan .error", "unknown function 'MINN'")
     page.says("#plan .error", "hint:")
     page.says("#plan .error", "^")
+    page.picture("error", tmp_path)
 
 
 def test_two_planners_stand_side_by_side(page: Page, tmp_path: Path) -> None:
@@ -182,7 +183,7 @@ def test_a_narrow_screen_scrolls_no_page_sideways(path: str, page: Page, tmp_pat
         page.picture("narrow", tmp_path)
 
 
-def test_all_can_be_done_with_the_keyboard(page: Page) -> None:
+def test_all_can_be_done_with_the_keyboard(page: Page, tmp_path: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page.open("/")
@@ -195,6 +196,7 @@ def test_all_can_be_done_with_the_keyboard(page: Page) -> None:
     assert visited[5:] == [
         *("file", "open", "sql", "planner", "against", "engine", "model", "rate", "keys")
     ]
+    page.picture("keyboard", tmp_path)  # with a ring around what is chosen
     page.one("textarea[name=sql]").send_keys(Keys.CONTROL, "a")
     page.one("textarea[name=sql]").send_keys(TWO_QUERIES)
     page.one("form[data-typed] button").send_keys(Keys.ENTER)
