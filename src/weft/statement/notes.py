@@ -13,7 +13,7 @@ class Note:
     block 2 runs as Spark runs it: mode is not shared
     """
 
-    number: int  # from 1, in the order of the text
+    number: int  # from 1, in the order of the text; 0 is a whole statement
     text: str
     shared: bool
     reason: str = ""
@@ -21,7 +21,8 @@ class Note:
     def __str__(self) -> str:
         if self.shared:
             return f"block {self.number} is shared"
-        return f"block {self.number} runs as Spark runs it: {self.reason}"
+        name = f"block {self.number}" if self.number else "the statement"
+        return f"{name} runs as Spark runs it: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,10 @@ class Obstacle(Exception):
     """Why a block is left to Spark."""
 
 
+class UnknownColumns(Obstacle):
+    """Nobody knows which columns there are."""
+
+
 def common_table(table: exp.Table) -> exp.CTE | None:
     """Return the common table expression that a name stands for, where it stands for one."""
     name = table.name.casefold()
@@ -63,7 +67,8 @@ def definitions_for(node: exp.Expr) -> list[exp.CTE]:
                 raise Obstacle(f"{table.name} means two things in it")
             if name not in needed:
                 gather(cte.this)
-                needed[name] = cte
+                if needed.setdefault(name, cte) is not cte:
+                    raise Obstacle(f"{table.name} means two things in it")
 
     gather(node)
     return list(needed.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from weft.statement.blocks import Surroundings, block_of, window_selects
+from weft.statement.blocks import WINDOWS, Surroundings, block_of, window_selects
 from weft.statement.host import Unshareable
 from weft.statement.notes import Note, OverNote
 from weft.statement.over.rows import OverRows
@@ -16,7 +16,8 @@ from weft.statement.relations import Obstacle, Source, definitions_for, select_o
 from weft.statement.sharing import ALONE, Group, Member, together
 from weft.statement.spellings import gather_cumulations
 from weft.statement.streams.clauses import stream_obstacle
-from weft.statement.syntax import written_of
+from weft.statement.syntax import tokens_of, written_of
+from weft.statement.told_columns import columns_told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,11 +46,20 @@ class Statements:
     _notes: dict[int, Note] = field(default_factory=dict)
     _columns: dict[str, frozenset[str]] = field(default_factory=dict)
     _over: dict[str, OverNote] = field(default_factory=dict)  # by the text of the function
+    _unread: list[Note] = field(default_factory=list)  # of statements that no tree was made of
 
     @property
     def notes(self) -> tuple[Note | OverNote, ...]:
         """What became of each block, in the order of the text, and of functions OVER frames."""
-        return (*(note for _, note in sorted(self._notes.items())), *self._over.values())
+        read = (note for _, note in sorted(self._notes.items()))
+        return (*read, *self._unread, *self._over.values())
+
+    def leave_unread(self, text: str, reason: str) -> None:
+        """Say of a whole statement that Spark runs it, if it may have blocks."""
+        tokens = tokens_of(text)
+        words = {token.text.casefold() for token in tokens or ()}
+        if tokens is None or not words.isdisjoint(WINDOWS):
+            self._unread.append(Note(0, text, shared=False, reason=reason))
 
     def leave_all(self, reason: str) -> None:
         """Say that nothing is shared after all."""
@@ -135,7 +145,9 @@ class Statements:
         """Return the columns that a SELECT reads, in lower case."""
         text = Source.of(select).text
         if text not in self._columns:
-            found = self.host.columns(select_of_source(select, [exp.Star()]))
+            query = select_of_source(select, [exp.Star()])
+            # A text that lists its columns itself need not be asked about.
+            found = columns_told(query) or self.host.columns(query)
             self._columns[text] = frozenset(name.casefold() for name in found)
         return self._columns[text]
 
@@ -178,6 +190,8 @@ class Statements:
         """Return the names of a block's columns; the host is asked for those that Spark makes."""
         select = member.block.select
         names = [own_name(item) for item in select.expressions]
+        if _names_are_free(select):
+            return [name or f"weft_column_{at}" for at, name in enumerate(names)]
         known = [name for name in names if name is not None]
         if len(known) == len(names):
             return known
@@ -186,6 +200,22 @@ class Statements:
             if select.args.get(part):
                 whole.set(part, select.args[part].copy())
         return self.host.columns(whole)
+
+
+def _names_are_free(select: exp.Select) -> bool:
+    """Tell whether nobody sees the names of columns: those of another branch are taken."""
+    node: exp.Expr = select
+    while isinstance(node.parent, exp.SetOperation | exp.Subquery | exp.Paren):
+        above = node.parent
+        if isinstance(above, exp.SetOperation):
+            if above.args.get("by_name"):
+                return False
+            if above.expression is node:
+                return True
+        elif above.args.get("alias"):
+            return False
+        node = above
+    return False
 
 
 def _reads_any(select: exp.Select, others: set[int]) -> bool:

@@ -12,6 +12,7 @@ from weft.engines.spark.native.shared_flow import may_share
 from weft.engines.spark.native.strategy import NativeStrategy
 from weft.engines.spark.run_measures import measured
 from weft.engines.spark.shared_rows import IN_MEMORY, SharedResults
+from weft.engines.spark.text_rows import taken
 from weft.errors import UnsupportedError
 from weft.plan.body import NATIVE
 from weft.plan.planned_scope import PlannedScope, planned_scopes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from weft.engines.measures import Measures
     from weft.engines.spark.scopes import Strategy
     from weft.engines.spark.shared_rows import Keep
+    from weft.engines.spark.text_rows import TextRows
     from weft.plan import Plan
 
 _NATIVE = NativeStrategy()
@@ -57,7 +59,14 @@ class SparkEngine:
 
     def run(self, plan: Plan, sources: Mapping[str, DataFrame]) -> SharedResults:
         """Return a lazy DataFrame for each query, in the order of the plan."""
-        results: dict[str, DataFrame] = {}
+        results, kept = self.untaken(plan, sources)
+        return SharedResults({query: taken(rows) for query, rows in results.items()}, kept)
+
+    def untaken(
+        self, plan: Plan, sources: Mapping[str, DataFrame]
+    ) -> tuple[dict[str, DataFrame | TextRows], list[DataFrame]]:
+        """Return results, some as text that Spark has not seen, and rows that they share."""
+        results: dict[str, DataFrame | TextRows] = {}
         kept: list[DataFrame] = []
         for scopes in self._read_together(plan):
             source = sources[scopes[0].scan.source]
@@ -75,7 +84,7 @@ class SparkEngine:
         joined, shared = compile_joins(plan, sources)
         results |= joined
         kept += shared
-        return SharedResults({emit.query: results[emit.query] for emit in plan.emits}, kept)
+        return {emit.query: results[emit.query] for emit in plan.emits}, kept
 
     def _read_together(self, plan: Plan) -> list[tuple[PlannedScope, ...]]:
         """Put scopes of one source together that can be computed from one read of it."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from weft.engines.base import Unsupported
+    from weft.engines.spark.text_rows import TextRows
     from weft.plan.planned_scope import PlannedScope
 
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Compiled:
     """Lazy results by query, and the frames persisted because several results use them."""
 
-    results: Mapping[str, DataFrame]
+    results: Mapping[str, DataFrame | TextRows]
     kept: tuple[DataFrame, ...] = ()
 
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.shared_rows import IN_MEMORY, IN_ONE_STATEMENT, SharedResults
 from weft.engines.spark.streaming.engine import SparkStreamEngine
+from weft.engines.spark.text_rows import taken
 from weft.errors import WeftError
 from weft.plan.body import NATIVE
 from weft.running import plan_for
@@ -24,6 +25,7 @@ from weft.statement.spark.frames import Around, rolled
 from weft.statement.spark.results import TIMES, obstacle_of, table_of, united
 from weft.statement.spark.schema import same_types, with_nullability
 from weft.statement.spark.tables import place_of
+from weft.statement.spark.text_tables import TextTables
 from weft.statement.syntax import query_of
 
 if TYPE_CHECKING:
@@ -31,8 +33,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from weft.engines.spark.text_rows import TextRows
     from weft.statement.sharing import Member
     from weft.statement.spark.tables import Tables
+
+_UNREAD = "weft cannot read it and write it out as it was"
+_CASE = "in this session case tells names apart"
 
 
 @dataclass
@@ -45,13 +51,13 @@ class SparkHost:
 
     tables: Tables
     texts: Mapping[str, str]  # by name
-    _results: dict[str, DataFrame] = field(default_factory=dict)
+    _results: dict[str, DataFrame | TextRows] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
     @property
     def zone(self) -> str:
         """The zone of the session."""
-        return self.tables.session.conf.get("spark.sql.session.timeZone") or ""
+        return self.tables.zone
 
     def run(self, planner: str = "auto") -> tuple[SharedResults, Statements]:
         """Return what Spark returns, from shared plans where blocks share."""
@@ -63,6 +69,9 @@ class SparkHost:
         taken = [frame for frame in stock.values() if not isinstance(frame, PySparkException)]
         streaming = any(frame.isStreaming for frame in taken)
         statements = Statements(self, planner, self._take_over, streaming)
+        for name, text in self.texts.items():
+            if name not in trees:
+                statements.leave_unread(text, _UNREAD if not told_apart else _CASE)
         made = statements.with_results(trees)
         changed = {
             name: self._rewritten(statements, tree, stock[name])
@@ -179,21 +188,31 @@ class SparkHost:
         if events.isStreaming:
             engine = SparkStreamEngine(NATIVE)
         sources = {EVENTS: events}
+        found: Mapping[str, DataFrame | TextRows]
+        kept: list[DataFrame] = []
         try:
             plan = plan_for(group.workload(), sources, engine, planner, None, strategy=NATIVE)
-            results = engine.run(plan, sources)
+            if isinstance(engine, SparkEngine):
+                found, kept = engine.untaken(plan, sources)
+            else:
+                found = engine.run(plan, sources)
         except WeftError as error:
             raise Unshareable({m.number: error.message for m in group.members}) from error
+        texts = TextTables.of(group, found, answers)
         places: dict[int, str] = {}
-        tables: dict[str, DataFrame] = {}
+        tables: dict[str, DataFrame | TextRows] = {}
         for member in group.members:
             place = places[member.number] = place_of(len(self._results) + len(tables))
             try:
-                rows = united(group, member, results, events)
+                if member.number in texts.rows:
+                    tables[place] = texts.table(member)
+                    continue
+                own = {query: taken(found[query]) for query in member.queries}
+                rows = united(group, member, own, events)
                 tables[place] = table_of(group, member, rows, answers)
             except Obstacle as obstacle:
                 raise Unshareable({member.number: str(obstacle)}) from obstacle
-        self._kept += results.taken() if isinstance(results, SharedResults) else []
+        self._kept += kept
         self._results |= tables
         return Shared(plan, places)
 

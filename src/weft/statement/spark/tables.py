@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weft.engines.spark.text_rows import TextRows
 from weft.expression import column
 from weft.statement.syntax import tokens_of, written_of
 
@@ -29,9 +30,15 @@ class Tables:
 
     session: SparkSession
     frames: Mapping[str, DataFrame]
+    args: Mapping[str, Any] | None = None  # of parameters in the text, by name
+
+    @property
+    def zone(self) -> str:
+        """The zone of the session."""
+        return self.session.conf.get("spark.sql.session.timeZone") or ""
 
     def run(
-        self, statement: str | exp.Expr, results: Mapping[str, DataFrame] | None = None
+        self, statement: str | exp.Expr, results: Mapping[str, DataFrame | TextRows] | None = None
     ) -> DataFrame:
         """Hand a query to Spark, with places in it for tables of results.
 
@@ -48,10 +55,27 @@ class Tables:
         if definitions:
             text = f"WITH {', '.join(definitions)} (\n{text}\n)"
         if not places:
-            return self.session.sql(text)
+            return self.session.sql(text, args=self._args)
         # Braces of the text are its own; those around a place are for the DataFrame.
-        marked = _PLACE.sub(r"{\g<0>}", text.replace("{", "{{").replace("}", "}}"))
-        return self.session.sql(marked, **places)
+        escaped = text.replace("{", "{{").replace("}", "}}")
+        below: dict[str, Any] = {}
+
+        def placed(match: re.Match[str]) -> str:
+            rows = places[match[0]]
+            if not isinstance(rows, TextRows):
+                return f"{{{match[0]}}}"
+            # Results that are made of the same rows name them alike.
+            name = next((own for own, frame in below.items() if frame is rows.frame), None)
+            name = name or f"weft_rows_{len(below)}"
+            below[name] = rows.frame
+            return f"({rows.over(name)}) AS {match[0]}"
+
+        marked = _PLACE.sub(placed, escaped)
+        return self.session.sql(marked, args=self._args, **places, **below)
+
+    @property
+    def _args(self) -> dict[str, Any] | None:
+        return dict(self.args) if self.args else None
 
     def _named_in(self, text: str) -> dict[str, DataFrame]:
         tokens = tokens_of(text)

@@ -12,6 +12,7 @@ from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.levels import Level, Levels
 from weft.engines.spark.sql.fan_out import NODE, START, constant, fan_out
 from weft.engines.spark.sql.partials import Aggregation, NativePartial, SpreadPartial
+from weft.engines.spark.text_rows import TextRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.engines.spark.sql.readings import Shape
+    from weft.engines.spark.text_rows import Rows
     from weft.plan import Node, Roll
 
 ENTRY, LAST = "entry", "last"
@@ -57,12 +59,12 @@ class Flow:
         """Return what is made of events, for all windows of the branch."""
         return next(self.steps())
 
-    def above(self, first: DataFrame, rolls: tuple[Roll, ...]) -> DataFrame:
+    def above(self, first: DataFrame, rolls: tuple[Roll, ...]) -> DataFrame | TextRows:
         """Return the rows of some windows, made of the rows of the first level."""
         partials = tuple(dict.fromkeys(p for roll in rolls for p in roll.partials))
         own = replace(self, branch=Branch(rolls, partials), whole=self.levels)
         (lowest, *_), (needed, *others) = self.levels, own.levels
-        rows = first
+        rows = TextRows(first)
         if needed.places < lowest.places:
             listed = ", ".join(map(str, sorted(needed.places)))
             rows = rows.where(f"{NODE} IN ({listed})")
@@ -70,7 +72,7 @@ class Flow:
             rows = own._from_rows(rows, level)
         return own._handed_out(rows)
 
-    def _handed_out(self, rows: DataFrame) -> DataFrame:
+    def _handed_out(self, rows: Rows) -> Rows:
         return self._by_window(rows)
 
     def rows(self) -> DataFrame:
@@ -123,7 +125,7 @@ class Flow:
             assert isinstance(native, SpreadPartial)
             rows = rows.selectExpr("*", f"{native.entry(self.events.args(partial))} AS {ENTRY}")
         kept = (*self._keys, TIME, *self.events.argument_columns)
-        return self._aggregated(rows, kept, level, self._lifted())
+        return self._aggregated(rows, kept, level, self._lifted(), from_rows=False)
 
     def _lifted(self) -> dict[str, Aggregation]:
         """How events are folded into each column."""
@@ -135,33 +137,37 @@ class Flow:
             made[LAST] = Aggregation({LAST: f"max({TIME})"})
         return made
 
-    def _from_rows(self, rows: DataFrame, level: Level) -> DataFrame:
+    def _from_rows(self, rows: Rows, level: Level) -> Rows:
         made = {
             self.names[p]: self.natives[p].combine(self.names[p], self.events.arg_types(p))
             for p in self.branch.partials
         }
         if self.with_last:
             made[LAST] = Aggregation({LAST: f"max({LAST})"})
-        return self._aggregated(rows, (*self._keys, *self._columns), level, made)
+        return self._aggregated(rows, (*self._keys, *self._columns), level, made, from_rows=True)
 
     def _aggregated(
         self,
-        rows: DataFrame,
+        rows: Rows,
         kept: Sequence[str],
         level: Level,
         made: Mapping[str, Aggregation],
-    ) -> DataFrame:
+        *,
+        from_rows: bool,
+    ) -> Rows:
         """Fan rows out to the places of one level, and aggregate."""
-        copies = self._copied(rows, kept, level)
+        copies = self._copied(rows, kept, level, from_rows=from_rows)
         if len(level.places) > 1:
             return aggregated(copies, (*self._keys, NODE, START), made)
         # A column that is everywhere the same would still be hashed and moved.
         node = f"{min(level.places)} AS {NODE}"
         return aggregated(copies, (*self._keys, START), made, (node,))
 
-    def _copied(self, rows: DataFrame, kept: Sequence[str], level: Level) -> DataFrame:
+    def _copied(self, rows: Rows, kept: Sequence[str], level: Level, *, from_rows: bool) -> Rows:
         """Fan rows out to the places of one level."""
-        return fan_out(rows, kept, level.readings, level.special)
+        # Where sessions begin is told by columns of their own.
+        narrow = from_rows and not self.with_last
+        return fan_out(rows, kept, level.readings, level.special, from_rows=narrow)
 
     def _collapsed(self, rows: DataFrame) -> DataFrame:
         (partial,) = self.branch.partials
@@ -172,7 +178,7 @@ class Flow:
             made[LAST] = Aggregation({LAST: f"max({LAST})"})
         return aggregated(rows, (*self.events.keys, NODE, START), made)
 
-    def _by_window(self, rows: DataFrame) -> DataFrame:
+    def _by_window(self, rows: Rows) -> Rows:
         """Number rows by their window, and blank partials that its Roll does not have.
 
         All nodes of a level are aggregated alike, so a row also carries partials that were asked
@@ -199,20 +205,25 @@ class Flow:
 
 
 def aggregated(
-    rows: DataFrame,
+    rows: Rows,
     by: Sequence[str],
     made: Mapping[str, Aggregation],
     constants: Sequence[str] = (),
-) -> DataFrame:
+) -> Rows:
     """Group rows, aggregate, and finish partials that are made of several aggregates.
 
     Spark's quick hash table mixes the first column best and the last hardly at all: starts that
     lie a slide apart, taken last, collide with those of other keys and leave it for a slower one.
     """
     first_starts = sorted(by, key=lambda name: name != START)
+    whole = all(a.result is None for a in made.values())
+    finished = [f"{a.result or name} AS {name}" for name, a in made.items()]
+    texts: list[str] = [f"{e} AS {name}" for a in made.values() for name, e in a.aggregates.items()]
+    if isinstance(rows, TextRows):
+        if whole:
+            return rows.grouped(first_starts, [*texts, *constants])
+        return rows.grouped(first_starts, texts).selectExpr(*by, *finished, *constants)
     calls = [column for a in made.values() for column in a.columns()]
-    grouped = rows.groupBy(*first_starts)
-    if all(a.result is None for a in made.values()):
-        return grouped.agg(*calls, *map(F.expr, constants))
-    finished = (f"{a.result or name} AS {name}" for name, a in made.items())
-    return grouped.agg(*calls).selectExpr(*by, *finished, *constants)
+    if whole:
+        return rows.groupBy(*first_starts).agg(*calls, *map(F.expr, constants))
+    return rows.groupBy(*first_starts).agg(*calls).selectExpr(*by, *finished, *constants)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from weft.engines.spark.native.events import Events
     from weft.engines.spark.sql.readings import Place
+    from weft.engines.spark.text_rows import Rows, TextRows
     from weft.plan.planned_scope import PlannedScope
 
 
@@ -65,10 +66,10 @@ class SharedFlow(Flow):
         *_, rows = self.steps()
         return rows
 
-    def _handed_out(self, rows: DataFrame) -> DataFrame:
+    def _handed_out(self, rows: Rows) -> Rows:
         return rows
 
-    def emission(self, rows: DataFrame, scope: PlannedScope, events: Events) -> Emission:
+    def emission(self, rows: DataFrame | TextRows, scope: PlannedScope, events: Events) -> Emission:
         """Return what reads the results of a scope off the rows of all."""
         ids = self.levels.ids
         numbers = {s: ids[roll, s] for roll in scope.rolls for s in shapes_of(roll.window)}
@@ -79,9 +80,9 @@ class SharedFlow(Flow):
         regrouped = any(scope.regroups for scope in self.scopes)
         return rows.repartition(*self._keys) if self.all_keys and not regrouped else rows
 
-    def _copied(self, rows: DataFrame, kept: Sequence[str], level: Level) -> DataFrame:
+    def _copied(self, rows: Rows, kept: Sequence[str], level: Level, *, from_rows: bool) -> Rows:
         """Fan rows out; copies for places of fewer keys have NULL for the others."""
-        copies = super()._copied(rows, kept, level)
+        copies = super()._copied(rows, kept, level, from_rows=from_rows)
         places = self._places_of(level)
         if not any(regroups(node) for node, _ in places.values()):
             return copies

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.engines.spark.shared_rows import Keep
+    from weft.engines.spark.text_rows import TextRows
     from weft.plan import Emit
     from weft.plan.planned_scope import PlannedScope
 
@@ -74,7 +75,7 @@ class NativeStrategy:
         by = tuple(flow.all_keys.values()) or (START,)
         early = self._keep.early
         rows = self._keep.hold(flow.first_level() if early else flow.rows(), by)
-        results: dict[str, DataFrame] = {}
+        results: dict[str, DataFrame | TextRows] = {}
         for scope, own in zip(scopes, events, strict=True):
             for query in scope.queries:
                 emits = scope.emits_of(query)
@@ -151,6 +152,7 @@ class _Compilation:
         """Let each query make its windows of the rows that all have made of events."""
         flow = self._flow(branch, with_last=False, apart=False)
         own = {q: self.scope.emits_of(q) for q in self.scope.queries}
+        made: dict[str, DataFrame | TextRows]
         if len(own) == 1:
             made = dict.fromkeys(own, flow.rows())
         else:

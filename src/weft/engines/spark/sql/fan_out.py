@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from weft.engines.spark.text_rows import Rows
 
 NODE, START, FEEDER = "node", "start", "feeder"
 _INSTANCE = "instance"
@@ -167,22 +167,27 @@ class FanOut:
 
 
 def fan_out(
-    rows: DataFrame,
+    rows: Rows,
     kept: Sequence[str],
     readings: Mapping[int, Sequence[Reading]],
     special: Mapping[int, str],
-) -> DataFrame:
+    *,
+    from_rows: bool,
+) -> Rows:
     """Copy each row to the instances it belongs to: columns `kept`, `node` and `start`.
 
-    `readings` are listed by the node that a row comes from, which `node` tells, or `feeder` of
-    events that come in several kinds. The instances of some nodes follow no period; `special` has
-    their start, as an expression over the row. Every step here is a round trip to the JVM, so
-    there are no more of them than it takes.
+    `readings` are listed by the node that a row comes from, which `node` tells of rows, and
+    `feeder` of events that come in several kinds. The instances of some nodes follow no period;
+    `special` has their start, as an expression over the row. Every step here is a round trip to the
+    JVM, so there are no more of them than it takes.
     """
     plan = FanOut(readings)
     (only, *others) = plan.listed
     if others:
-        rows = rows.withColumnRenamed(NODE, FEEDER).selectExpr("*", f"inline({_table(plan)})")
+        if from_rows:
+            rows = rows.selectExpr(*kept, START, f"inline({_table(plan, NODE)})")
+        else:
+            rows = rows.selectExpr("*", f"inline({_table(plan, FEEDER)})")
         node, start = NODE, with_special(plan.start, special)
     else:
         node, start = f"{only.node} AS {NODE}", special.get(only.node, plan.start)
@@ -206,7 +211,8 @@ def with_special(start: str, special: Mapping[int, str]) -> str:
     return f"CASE {cases} ELSE {start} END"
 
 
-def _table(plan: FanOut) -> str:
+def _table(plan: FanOut, told: str) -> str:
+    """Return the readings of a row, given the column that tells where it comes from."""
     types = [f"{NODE}: int", *(f"{column}: bigint" for column in plan.columns[1:])]
     line_type = f"array<struct<{', '.join(types)}>>"
     lines = {
@@ -218,4 +224,4 @@ def _table(plan: FanOut) -> str:
         return constant(only, line_type)
     first, last = min(lines), max(lines)
     dense = [lines.get(feeder, []) for feeder in range(first, last + 1)]
-    return f"get({constant(dense, f'array<{line_type}>')}, {FEEDER} - {first})"
+    return f"get({constant(dense, f'array<{line_type}>')}, {told} - {first})"

@@ -25,6 +25,8 @@ from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.streaming.native.end_times import END, end_of, start_of
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import OF_WATERMARK, watermarked
+from weft.engines.spark.text_rows import TextRows, taken
+from weft.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from weft.engines.spark.native.levels import Level
     from weft.engines.spark.sql.partials import Aggregation
     from weft.engines.spark.streaming.streams import Stream
+    from weft.engines.spark.text_rows import Rows
     from weft.plan import Emit, Node
     from weft.plan.planned_scope import PlannedScope
 
@@ -80,7 +83,7 @@ def _compiled(stream: Stream, events: tuple[Events, ...]) -> CompiledStream:
 
 
 def _result(emission: Emission, emits: Sequence[Emit], rows: DataFrame) -> DataFrame:
-    result = replace(emission, rows=rows).result(emits)
+    result = taken(replace(emission, rows=rows).result(emits))
     end = emits[0].window_columns[2]
     if not isinstance(result.schema[end].dataType, TimestampType):
         return result
@@ -104,14 +107,18 @@ class StreamFlow(SharedFlow):
 
     def _aggregated(
         self,
-        rows: DataFrame,
+        rows: Rows,
         kept: Sequence[str],
         level: Level,
         made: Mapping[str, Aggregation],
-    ) -> DataFrame:
+        *,
+        from_rows: bool,
+    ) -> Rows:
         """Fan rows out to the places of one level, and aggregate in one state."""
+        if isinstance(rows, TextRows):
+            raise InternalError("text does not tell the end that a watermark speaks of")
         places = self._places_of(level)
-        copies = self._copied(rows, kept, level)
+        copies = self._copied(rows, kept, level, from_rows=from_rows)
         end = F.expr(f"timestamp_micros({end_of(places, self._nodes)})")
         ended = copies.select(*kept, NODE, end.alias(END, metadata=OF_WATERMARK))
         by = (*self._keys, NODE, END) if len(places) > 1 else (*self._keys, END)
