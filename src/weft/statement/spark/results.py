@@ -26,6 +26,8 @@ TIMES = (T.TimestampType, T.TimestampNTZType)
 # Types that are equal, ordered and summed alike on every way that Spark and weft compute them.
 _PLAIN = (T.IntegralType, T.DecimalType, T.StringType, T.BooleanType, T.DateType, *TIMES)
 REAL = (T.FloatType, T.DoubleType)
+_AVERAGES = ("avg", "avg_distinct")
+_MOST_DIGITS = 33  # of decimals whose average has room for five more
 # How Spark tells the column of a window, which `window_time` and windows over windows read.
 _MARKS = {"window": "spark.timeWindow", "session_window": "spark.sessionWindow"}
 
@@ -48,8 +50,10 @@ def obstacle_of(group: Group, member: Member, events: DataFrame) -> str | None:
         if call.function == "count" or call.function in MERGED_BY:
             continue
         for argument in call.args:
-            if not isinstance(types[argument], (*_PLAIN, *REAL)):
-                return f"{call.function} is over type {types[argument].simpleString()}"
+            kind = types[argument]
+            long = isinstance(kind, T.DecimalType) and kind.precision > _MOST_DIGITS
+            if not isinstance(kind, (*_PLAIN, *REAL)) or (long and call.function in _AVERAGES):
+                return f"{call.function} is over type {kind.simpleString()}"
     if group.own_conditions(member):
         for asked in member.projection.calls.values():
             if asked.counts_null:

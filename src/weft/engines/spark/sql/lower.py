@@ -35,9 +35,35 @@ def lower(parts: Lowered) -> str:
 def _average(parts: Lowered) -> str:
     total, count = parts.partials
     if isinstance(parts.argument, DecimalType):
-        kind = average_type(parts.argument).simpleString()
-        return f"cast({total} / nullif(cast({count} AS decimal(20, 0)), 0) AS {kind})"
+        return _decimal_average(total, count, parts.argument)
     return f"cast({total} AS double) / nullif({count}, 0)"
+
+
+_ROOMY = 24  # digits of decimals whose sums leave room for four more after the point
+
+
+def _decimal_average(total: str, count: str, own: DecimalType) -> str:
+    """Divide as AVG does: rounded once, to four more digits after the point than values have.
+
+    Sums of many digits are divided in two steps: what is a whole multiple of the count, exactly,
+    and the rest.
+    """
+    rows = f"nullif(cast({count} AS decimal(20, 0)), 0)"
+    kind, scale = average_type(own).simpleString(), own.scale
+    if own.precision <= _ROOMY:
+        return f"cast({_rounded_once(total, rows, scale)} AS {kind})"
+    rest = f"({total} % {rows})"
+    whole = f"cast(({total} - {rest}) / {rows} AS {own.simpleString()})"
+    part = f"cast({_rounded_once(rest, rows, scale)} AS decimal({scale + 6}, {scale + 4}))"
+    return f"cast({whole} + {part} AS {kind})"
+
+
+def _rounded_once(dividend: str, rows: str, scale: int) -> str:
+    """Divide by a count, to four more digits: of a dividend of 34 digits, Spark leaves as many."""
+    if scale >= 2:
+        return f"cast({dividend} AS decimal(34, {scale})) / {rows}"
+    # A quotient never has less than six.
+    return f"cast({dividend} * 0.01BD AS decimal(34, {scale + 2})) / {rows} * 100"
 
 
 def _approximate(parts: Lowered) -> str:
