@@ -193,6 +193,9 @@ class Script:
         except RecursionError:
             hint = "split it into simpler expressions"
             raise self.error("this statement is nested too deeply", hint=hint, at=first) from None
+        except (AttributeError, TypeError):  # the parser half knows some syntax, such as pipes
+            hint = "write it as SELECT ... FROM ... GROUP BY"
+            raise self.error("this statement cannot be read", hint=hint, at=first) from None
 
     def _syntax_error(self, fault: SyntaxFault, tokens: tuple[Token, ...]) -> QueryError:
         for suspect in (fault.before, fault.token):

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from weft.statement.blocks import WINDOWS
 from weft.statement.calls import SharedCall, aggregates_in, is_aggregate, shared_call
-from weft.statement.relations import Obstacle
+from weft.statement.relations import Obstacle, UnknownColumns
 from weft.statement.syntax import is_call
 
 if TYPE_CHECKING:
@@ -138,12 +138,24 @@ class Projection:
         if isinstance(node, exp.Alias):
             node.set("this", self._rewritten(node.this, column))
             return node
+        if is_call(node, "arrays_zip"):
+            raise Obstacle("arrays_zip names fields by what is in it")
+        if is_call(node, "struct"):
+            self._name_fields(node)
         for child in list(node.iter_expressions()):
             if not isinstance(child, exp.Identifier):
                 made = self._rewritten(child, column)
                 if made is not child:
                     child.replace(made)
         return node
+
+    @staticmethod
+    def _name_fields(call: exp.Expr) -> None:
+        """Write the names out that fields of a struct have by what is in it."""
+        for at, field in enumerate(call.expressions, 1):
+            if not isinstance(field, exp.Alias):
+                name = field.name if isinstance(field, exp.Column | exp.Dot) else f"col{at}"
+                field.replace(exp.alias_(field.copy(), name, quoted=True))
 
     def _told(self, call: exp.Expr) -> str:
         """Return the column of results that GROUPING(key) or GROUPING_ID() is."""
@@ -160,7 +172,7 @@ class Projection:
             return exp.column(known)
         if self._names_window(node):
             return node
-        if len(node.parts) == 1 and node.name.casefold() in self._aliases:
+        if node.parts[0].name.casefold() in self._aliases:
             return node  # of an item before this one
         raise Obstacle(f"{node.sql()} is neither a key nor in an aggregate")
 
@@ -186,15 +198,22 @@ class Projection:
         name = self.block.window.name
         if node.parts[0].name.casefold() != name:
             return False
-        if name in self.columns_of(self.block.select):
+        if self._is_column(name):
             raise Obstacle(f"it reads a column {name} beside its own {name}")
         return True
+
+    def _is_column(self, name: str) -> bool:
+        try:
+            return name in self.columns_of(self.block.select)
+        except UnknownColumns:
+            # Beside the window it would be no group, and Spark take no such statement.
+            return name in map(self.block.source.same_text, self.block.keys)
 
 
 def own_name(item: exp.Expr) -> str | None:
     """Return the name that a column of SELECT has by itself; None where Spark makes one."""
     if isinstance(item, exp.Alias | exp.Column):
         return item.alias_or_name
-    if isinstance(item, exp.Dot):
-        return item.name
+    if isinstance(item, exp.Dot) and is_call(item.this, *WINDOWS):
+        return f"{str(item.this.this).casefold()}.{item.name}"
     return str(item.this).casefold() if is_call(item, *WINDOWS) else None

@@ -49,13 +49,16 @@ def in_sparks_words(text: str) -> str | None:
     """
     found = statements_of(text) or {}
     made: list[str] = []
+    any_changed = False
     for name, statement in found.items():
         tree = query_of(statement)
-        changed = tree is not None and _translate(tree)
-        written = written_of(tree) if tree is not None and changed else statement
+        if tree is None or not _translate(tree):
+            made.append(statement)
+            continue
+        any_changed = True
+        written = written_of(tree)
         made.append(f"-- name: {name}\n{written}" if len(found) > 1 else written)
-    joined = ";\n".join(made)
-    return None if joined == ";\n".join(found.values()) or not made else joined
+    return ";\n".join(made) if any_changed else None
 
 
 def _translate(tree: exp.Query) -> bool:

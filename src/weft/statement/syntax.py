@@ -57,6 +57,8 @@ _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING)
 _NAME = re.compile(r"--[ \t]*name[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _SOURCE = "source"  # how the text of a type was written
+# What sqlglot raises where it half knows a syntax, such as pipes.
+STUMBLES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def _as_written(parser: _Parser, token: Token) -> exp.Literal:
@@ -148,6 +150,12 @@ class _Parser(SparkParser):
             found.meta[_SOURCE] = f" NULLS {self._prev.text}"
         return found
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        if with_prefix or not self._match_set((TokenType.CUBE, TokenType.ROLLUP)):
+            return super()._parse_cube_or_rollup(with_prefix)
+        kind = exp.Cube if self._prev.token_type == TokenType.CUBE else exp.Rollup
+        return self.expression(kind(expressions=self._parse_wrapped_csv(self._parse_disjunction)))
+
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
         found = super()._parse_is(this)
         if isinstance(found, exp.NullSafeEQ):
@@ -166,6 +174,7 @@ class _Generator(Generator):
     """The plain generator: that of Spark's dialect replaces what older versions do not have."""
 
     WRAP_DERIVED_VALUES = False
+    TABLESAMPLE_SEED_KEYWORD = "REPEATABLE"
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **Generator.TRANSFORMS,
         exp.RegexpLike: lambda self, e: self.binary(e, "RLIKE"),
@@ -285,7 +294,7 @@ def query_of(text: str) -> exp.Query | None:
         return None
     try:
         found = [tree for tree in Verbatim().parser().parse(tokens, text) if tree is not None]
-    except (SqlglotError, RecursionError):
+    except (SqlglotError, RecursionError, *STUMBLES):
         return None
     if len(found) != 1 or not isinstance(found[0], exp.Query):
         return None
@@ -305,8 +314,12 @@ def written_of(tree: exp.Expr) -> str:
     return tree.sql(dialect=Verbatim, comments=False, normalize_functions=False)
 
 
-_SAME = {"!=": "<>", "==": "="}
-_SIDES = ("LEFT", "RIGHT", "FULL")
+_SAME = {"!=": "<>", "==": "=", "MINUS": "EXCEPT"}
+# Words that say nothing after these.
+_LEFT_OUT = {
+    "OUTER": ("LEFT", "RIGHT", "FULL"),
+    "DISTINCT": ("UNION", "EXCEPT", "INTERSECT"),
+}
 
 
 def essence(tokens: list[Token], text: str) -> tuple[list[str], int]:
@@ -327,7 +340,7 @@ def essence(tokens: list[Token], text: str) -> tuple[list[str], int]:
             word = source.upper()
         if token.token_type == TokenType.NOT:
             negations += 1
-        elif word == "OUTER" and words[-1:] and words[-1] in _SIDES:
+        elif words and words[-1] in _LEFT_OUT.get(word, ()):
             continue
         elif word not in ("AS", "ASC", "INNER", ";"):
             words.append(_SAME.get(word, word))

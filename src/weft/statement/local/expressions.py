@@ -86,6 +86,8 @@ class Expressions:
         if is_aggregate(node):
             return self._aggregate(node, "")
         if isinstance(node, exp.Anonymous):
+            if is_call(node, "struct"):
+                return called("struct", [self._field(a) for a in node.expressions])
             return called(str(node.this).casefold(), [self.value(a) for a in node.expressions])
         sign = _ARITHMETIC.get(type(node))
         if sign is not None:
@@ -97,6 +99,12 @@ class Expressions:
         if rule is None:
             raise Obstacle(f"{written_of(node)} is not among what agrees with Spark here")
         return rule(self, node)
+
+    def _field(self, node: exp.Expr) -> Value:
+        """Read a field of a struct, which may be named there."""
+        if isinstance(node, exp.Alias):
+            return self.value(node.this).named(node.alias)
+        return self.value(node)
 
     def condition(self, node: exp.Expr) -> str:
         """Read a condition."""
