@@ -22,7 +22,8 @@ ts = pa.array([0, 60_000_000, 3_600_000_000], pa.timestamp("us", "UTC"))
 events = pa.table({"ts": ts, "x": [1, 2, 3]})
 ask = weft.Query("q", source="t", time="ts", windows={"1h": "1 hour"}, aggs={"n": "sum(x)"})
 print(weft.run(ask, {"t": events})["n"].to_pylist())
-print(weft.rewrite("SELECT MAX(x) AS m FROM t GROUP BY window(ts, '1 hour')").split()[0])
+hop = "SELECT MAX(x) AS m FROM t GROUP BY window(ts, '1 hour', '20 minutes')"
+print(weft.rewrite(hop).split()[0])
 for needs_more in (
     lambda: weft.run(ask, {"t": events}, engine="spark"),
     lambda: weft.sql("SELECT MAX(x) AS m FROM t", t=events),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from weft.sessions.local_session import LocalSession
     from weft.starting import start
     from weft.statement import explain, sql
-    from weft.statement.rewriting import rewrite
+    from weft.statement.plain.rewriting import rewrite
     from weft.store import Store, refresh
     from weft.tables import write
 
@@ -67,7 +67,7 @@ _LATER = {
     "optimize": "weft.planners.portfolio",
     "pipeline_table": "weft.pipelines",
     "rolling": "weft.features",
-    "rewrite": "weft.statement.rewriting",
+    "rewrite": "weft.statement.plain.rewriting",
     "sql": "weft.statement",
     "start": "weft.starting",
     "Store": "weft.store",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import QueryError, require
+from weft.errors import QueryError, UnsupportedError, require
 from weft.running import engine_for, family_of, run, tables_for
+from weft.statement.placeholders import with_named_parameters, with_plain_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from weft.parsing.anchored import OverStatement, SlidingStatement
     from weft.query import Workload
     from weft.statement.notes import Note, OverNote
+    from weft.statement.placeholders import Arguments
     from weft.statement.shared import Statements
     from weft.statement.spark import SparkHost
     from weft.statement.streams.statements import StreamedStatement
@@ -28,14 +30,23 @@ _OWN_WINDOWS = ("TUMBLING", "HOPPING", "SESSION", "COUNTING", "CUMULATING", "CAL
 _LOG = logging.getLogger("weft")
 
 
-def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **tables: Any) -> Any:
+def sql(
+    sql_text: str,
+    engine: str | None = None,
+    planner: str = "auto",
+    *,
+    args: Arguments | None = None,
+    **tables: Any,
+) -> Any:
     """Run SQL over tables given by name: one statement gives a table, several a mapping.
 
     Any statement of Spark SQL gives what `spark.sql` gives, to the column; blocks of it that group
     by windows over the same events run as one shared plan. Without tables, names are those of the
     Spark session's catalog and views. Over tables of other libraries no Spark is needed: DuckDB
     runs what stands around the blocks, and what it would not answer as Spark does is refused. What
-    became of each block is logged under "weft" at level INFO, and told by `weft.explain`.
+    became of each block is in `weft_notes` of the DataFrame, is logged under "weft" at level INFO,
+    and told by `weft.explain`. `args` are parameters of the text, as `spark.sql` takes them, and a
+    table may stand in braces, as there.
 
         weft.sql("SELECT device, window.start, AVG(temp) FROM readings "
                  "GROUP BY device, window(ts, '1 hour', '5 minutes')", readings=df)
@@ -44,7 +55,9 @@ def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **table
     from weft.parsing.anchored import anchored_statement
 
     chosen = engine_for(tables, engine or (None if tables else "spark"))
+    sql_text = with_plain_names(sql_text, tables)
     if family_of(chosen) != "spark":
+        refuse_parameters(args)
         sparks = chosen.name == "local" and not speaks_to_weft(sql_text)
         anchored = anchored_of(sql_text) if sparks else anchored_statement(sql_text)
         if anchored is not None:
@@ -56,7 +69,7 @@ def sql(sql_text: str, engine: str | None = None, planner: str = "auto", **table
     if any(frame.isStreaming for frame in frames.values()) and is_workload(sql_text):
         return _as_workload(sql_text, tables, engine, planner)
     try:
-        results, notes = run_statements(sql_text, frames, planner)
+        results, notes = run_statements(sql_text, frames, planner, args)
     except SparkRefusal:
         if not is_workload(sql_text):
             raise
@@ -89,11 +102,25 @@ class SparkRefusal(QueryError):
     """Spark does not take the statement."""
 
 
+def refuse_parameters(args: Arguments | None) -> None:
+    """Refuse parameters where nobody binds them."""
+    if args:
+        raise UnsupportedError(
+            "parameters of a statement are bound by Spark, and it does not run there",
+            hint="write the values out, or use engine='spark'",
+        )
+
+
 def run_statements(
-    text: str, frames: Mapping[str, DataFrame], planner: str = "auto"
+    text: str,
+    frames: Mapping[str, DataFrame],
+    planner: str = "auto",
+    args: Arguments | None = None,
 ) -> tuple[SharedResults, tuple[Note | OverNote, ...]]:
     """Run statements over DataFrames by name; return results, and what became of each block."""
-    statements, results = _run(text, frames, planner)
+    statements, results = _run(text, frames, planner, args)
+    for frame in results.values():
+        frame.weft_notes = statements.notes  # type: ignore[attr-defined]
     return results, statements.notes
 
 
@@ -105,9 +132,11 @@ def run_in_process(
     return results, statements.notes
 
 
-def explained(text: str, frames: Mapping[str, DataFrame], planner: str) -> Statements:
+def explained(
+    text: str, frames: Mapping[str, DataFrame], planner: str, args: Arguments | None = None
+) -> Statements:
     """Return statements of which nothing was computed, for what they say of themselves."""
-    statements, results = _run(text, frames, planner)
+    statements, results = _run(text, frames, planner, args)
     results.unpersist()
     return statements
 
@@ -142,14 +171,20 @@ def streamed(
 
 
 def _run(
-    text: str, frames: Mapping[str, DataFrame], planner: str, *, spelled_anew: bool = False
+    text: str,
+    frames: Mapping[str, DataFrame],
+    planner: str,
+    args: Arguments | None = None,
+    *,
+    spelled_anew: bool = False,
 ) -> tuple[Statements, SharedResults]:
     """Run statements as they are, or else with windows of other engines in Spark's spelling."""
     from pyspark.errors import PySparkException
 
     from weft.statement.spellings import in_sparks_words
 
-    host = _spark_over(text, frames, planner)
+    text, named = with_named_parameters(text, args)
+    host = _spark_over(text, frames, planner, named)
     try:
         text.encode()  # half a character would break the line to Java
         results, statements = host.run(planner)
@@ -159,17 +194,22 @@ def _run(
         translated = None if spelled_anew else in_sparks_words(text)
         if translated is None:
             raise refusal from error
-    return _run(translated, frames, planner, spelled_anew=True)
+    return _run(translated, frames, planner, named, spelled_anew=True)
 
 
-def _spark_over(text: str, frames: Mapping[str, DataFrame], planner: str) -> SparkHost:
+def _spark_over(
+    text: str,
+    frames: Mapping[str, DataFrame],
+    planner: str,
+    args: Mapping[str, Any] | None = None,
+) -> SparkHost:
     """Read the statements of a text, to be run over DataFrames by name."""
     from weft.engines.spark.session import current_session
     from weft.statement.spark import SparkHost, Tables
 
     _check_planner(planner)
     session = next((f.sparkSession for f in frames.values()), None) or current_session()
-    return SparkHost(Tables(session, frames), _statements_in(text))
+    return SparkHost(Tables(session, frames, args), _statements_in(text))
 
 
 def _statements_in(text: str) -> dict[str, str]:

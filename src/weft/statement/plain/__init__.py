@@ -1,0 +1,1 @@
+"""Statements as plain SQL, for engines without weft."""
