@@ -18,6 +18,9 @@ SCHEMAS = {
     "trades": "t timestamp, sym string, px double, qty bigint, side string",
     "devices": "device string, site string, owner string, installed date",
     "logs": "ts string, level string, service string, latency_ms int, msg string",
+    "orders": "id bigint NOT NULL, cust string, placed timestamp NOT NULL, "
+    "local_at timestamp_ntz, amount decimal(10,2), big decimal(30,4), qty int NOT NULL, "
+    "items array<struct<sku: string, qty: int>>",
 }
 _DAY = dt.datetime(2024, 3, 30, tzinfo=dt.UTC)
 _SITES = ("berlin", "austin", "osaka")
@@ -32,6 +35,7 @@ def made(spark: SparkSession) -> dict[str, DataFrame]:
         "trades": _trades(random.Random(3)),
         "devices": _devices(),
         "logs": _logs(random.Random(4)),
+        "orders": _orders(random.Random(5)),
     }
     return {name: spark.createDataFrame(rows[name], SCHEMAS[name]) for name in SCHEMAS}
 
@@ -108,4 +112,18 @@ def _logs(dice: random.Random) -> list[tuple[Any, ...]]:
         latency = None if dice.random() < 0.05 else dice.randrange(5, 400)
         level, service = dice.choice(("INFO", "WARN", "ERROR")), dice.choice(("api", "auth"))
         found.append((text, level, service, latency, msg))
+    return found
+
+
+def _orders(dice: random.Random) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    at = _DAY
+    for number in range(120):
+        at += dt.timedelta(seconds=dice.choice((0, 60, 700, 1800)))
+        amount = Decimal(dice.randrange(1, 99999)) / 100
+        big = Decimal(dice.randrange(1, 10**9)) * 10**9
+        items = [(f"s{dice.randrange(3)}", dice.randrange(5))]
+        cust = dice.choice(("a", "b", None))
+        local = at.replace(tzinfo=None)
+        found.append((number, cust, at, local, amount, big, dice.randrange(1, 9), items))
     return found

@@ -425,3 +425,28 @@ FROM trades GROUP BY sym, window(t, '1 hour', '30 minutes')
 -- name: distinct decimals under names [1 of 1]
 SELECT user_id, window.start AS ws, SUM(DISTINCT revenue) AS total, AVG(DISTINCT revenue) AS mean, KURTOSIS(revenue) AS ku, CORR(dwell_ms, revenue) AS c
 FROM clicks GROUP BY user_id, window(event_time, '2 hours', '1 hour')
+
+-- name: averages of decimals of every length [1 of 1]
+SELECT cust, window.start AS ws, AVG(CAST(amount / 7 AS DECIMAL(9, 1))) AS a, AVG(CAST(big / 7 AS DECIMAL(24, 0))) AS b, AVG(CAST(big / 7 AS DECIMAL(24, 1))) AS c, AVG(CAST(big / 7 AS DECIMAL(23, 3))) AS d,
+       AVG(CAST(-big / 7 AS DECIMAL(30, 4))) AS e, AVG(CAST(big / 7 AS DECIMAL(33, 9))) AS f, AVG(CAST(-amount / 7 AS DECIMAL(28, 0))) AS g, AVG(DISTINCT CAST(big / 7 AS DECIMAL(30, 4))) AS h, SUM(big) AS s
+FROM orders GROUP BY cust, window(placed, '5 hours', '1 hour')
+
+-- name: cube with an expression, after the window [1 of 1]
+SELECT upper(site) AS u, temp > 20 AS hot, window.end AS we, COUNT(*) AS n, MAX(temp) AS hi FROM readings GROUP BY window(ts, '6 hours'), CUBE(upper(site), temp > 20)
+
+-- name: fields of structs have the names of what is in them [1 of 1]
+SELECT struct(window, site, COUNT(*)) AS k, to_json(struct(site, MAX(temp) AS hi)) AS j, window(ts, '2 hours', '1 hour') AS w, w.start AS ws FROM readings GROUP BY site, window(ts, '2 hours', '1 hour')
+
+-- name: minus, intersect, and a name that means two things [1 of 2]
+WITH w AS (SELECT * FROM readings WHERE temp > 20), x AS (WITH w AS (SELECT * FROM w WHERE hum > 40) SELECT site FROM w GROUP BY site, window(ts, '2 hours', '1 hour'))
+(SELECT site FROM x MINUS SELECT 'osaka') UNION DISTINCT SELECT site FROM w GROUP BY site, window(ts, '2 hours', '1 hour')
+
+-- name: dbt model of two grains with a dimension [2 of 2]
+with source as (select * from readings where device is not null),
+renamed as (select ts as event_at, lower(device) as device_id, coalesce(site, 'unknown') as site_name, temp, status from source),
+hourly as (select device_id, site_name, window.start as period_start, 'hour' as grain, count(*) as events, avg(temp) as avg_temp, sum(case when status = 'fail' then 1 else 0 end) as fails
+  from renamed group by device_id, site_name, window(event_at, '1 hour')),
+daily as (select device_id, site_name, window.start as period_start, 'day' as grain, count(*) as events, avg(temp) as avg_temp, sum(case when status = 'fail' then 1 else 0 end) as fails
+  from renamed group by device_id, site_name, window(event_at, '1 day')),
+final as (select * from hourly union all select * from daily)
+select final.*, d.owner, round(fails / nullif(events, 0), 4) as fail_rate from final left join devices d on d.device = final.device_id where events > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from pyspark.sql import functions as F
@@ -244,9 +244,38 @@ def test_windows_of_other_engines_are_shared(
         assert_same(next(iter(results.values())), spark.sql(translated), ordered=False)
 
 
+@pytest.mark.parametrize(
+    ("marks", "args"), [((":hot", ":n"), {"n": 2, "hot": 20.5}), (("?", "?"), [20.5, 2])]
+)
+def test_parameters_and_braces_mean_what_they_mean_to_spark(
+    spark: SparkSession, tables: dict[str, DataFrame], marks: tuple[str, str], args: Any
+) -> None:
+    text = (
+        "SELECT site, window.start AS ws, COUNT(*) AS n, '{{readings}} ?' FROM {readings} "
+        f"WHERE temp > {marks[0]} GROUP BY site, window(ts, '2 hours', '1 hour') "
+        f"HAVING COUNT(*) > {marks[1]}"
+    )
+    frame = tables["readings"]
+    rows = weft.sql(text.replace("{{", "{").replace("}}", "}"), args=args, readings=frame)
+    assert_same(rows, spark.sql(text, args=args, readings=frame), ordered=False)
+    assert [str(note) for note in rows.weft_notes] == ["block 1 is shared"]
+    with pytest.raises(weft.UnsupportedError, match="bound by Spark"):
+        weft.sql(text, args=args, readings=frame.toArrow())
+
+
+def test_a_statement_that_weft_cannot_read_says_so(tables: dict[str, DataFrame]) -> None:
+    text = "FROM readings |> AGGREGATE COUNT(*) AS n GROUP BY window(ts, '2 hours', '1 hour')"
+    told = "the statement runs as Spark runs it: weft cannot read it and write it out as it was"
+    assert str(weft.explain(text, **tables)) == told
+    assert [str(note) for note in weft.sql(text, **tables).weft_notes] == [told]
+
+
 def test_explain_says_what_is_shared_and_why_the_rest_is_not(tables: dict[str, DataFrame]) -> None:
     text = TWO.format(value="temp") + "UNION ALL SELECT site, NULL, COUNT(*), NULL FROM readings "
-    told = str(weft.explain(text + "GROUP BY site, window(ts, '1 hour')", **tables))
+    explained = weft.explain(text + "GROUP BY site, window(ts, '1 hour')", **tables)
+    told, shown = str(explained), explained._repr_html_()
+    assert shown.startswith("<ul><li>block 1 is shared</li>")
+    assert shown.count("<iframe srcdoc=") == 1  # the plan, as it shows itself
     assert told.startswith(
         "block 1 is shared\nblock 2 is shared\nblock 3 runs as Spark runs it: no "
     )

@@ -1,0 +1,102 @@
+"""Statements as people write them, through every door: weft.sql, weft.rewrite, in this process."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+import weft
+from engines.spark import statement_tables
+from engines.spark.statement_check import (
+    assert_same,
+    assert_same_in_process,
+    assert_same_rows,
+    described,
+    views,
+)
+from weft.statement import run_statements
+from weft.statement.notes import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
+FILE = Path(__file__).with_name("hard_statements.sql")
+UNTOLD = "give weft.rewrite the table as a DataFrame"  # what a text alone does not tell
+
+
+class Case(NamedTuple):
+    name: str
+    shared: int  # blocks of it that are shared
+    blocks: int
+    ordered: bool
+    sql: str
+
+
+def cases() -> list[Case]:
+    found = []
+    for part in re.split(r"^-- name: ", FILE.read_text(), flags=re.MULTILINE)[1:]:
+        first, _, sql = part.partition("\n")
+        head = re.fullmatch(r"(.*?) \[(\d+) of (\d+)(, ordered)?\]", first)
+        assert head is not None, first
+        found.append(Case(head[1], int(head[2]), int(head[3]), bool(head[4]), sql.strip()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
+    made = statement_tables.made(spark)
+    made["dotted"] = made["trades"].selectExpr("sym AS `a.b`", "qty AS `c d`", "t AS `t.s`")
+    sites = [("berlin", "B"), ("osaka", "O")]
+    spark.createDataFrame(sites, "site string, label string").createOrReplaceTempView("kept_sites")
+    spark.udf.register("shout", F.udf(lambda x: None if x is None else f"{x.upper()}!", "string"))
+    with views(spark, made):
+        yield made
+    spark.catalog.dropTempView("kept_sites")
+
+
+@pytest.fixture(scope="module")
+def arrow(tables: dict[str, DataFrame]) -> dict[str, pa.Table]:
+    return {name: frame.toArrow() for name, frame in tables.items()}
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_a_hard_statement_gives_what_spark_gives(
+    case: Case, spark: SparkSession, tables: dict[str, DataFrame], arrow: dict[str, pa.Table]
+) -> None:
+    wanted = spark.sql(case.sql)
+    results, notes = run_statements(case.sql, tables)
+    (got,) = results.values()
+    assert_same(got, wanted, ordered=case.ordered)
+    blocks = [note for note in notes if isinstance(note, Note) and note.number]
+    assert (sum(note.shared for note in blocks), len(blocks)) == (case.shared, case.blocks), notes
+    try:
+        in_process = weft.sql(case.sql, engine="local", **arrow)
+    except weft.UnsupportedError:
+        return  # with its reason, and no guess
+    assert_same_in_process(in_process, wanted.schema, wanted.collect(), ordered=case.ordered)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_a_hard_statement_is_written_out(
+    case: Case, spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    wanted = spark.sql(case.sql)
+    typed = spark.sql(weft.rewrite(case.sql, **tables))
+    assert [d[:2] for d in described(typed)] == [d[:2] for d in described(wanted)]
+    assert_same_rows(typed, wanted, ordered=case.ordered)
+    untyped = spark.sql(weft.rewrite(case.sql))
+    assert untyped.columns == wanted.columns
+    try:
+        assert_same_rows(untyped, wanted, ordered=case.ordered)
+    except PySparkException as error:
+        if UNTOLD not in str(error):
+            raise
