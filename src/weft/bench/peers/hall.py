@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).resolve().parent
 _SOURCE = _HERE.parents[2]
-_PATIENCE_S = 300
+_PATIENCE_S = 400
 _THREADS = dict.fromkeys(("POLARS_MAX_THREADS", "PATHWAY_THREADS", "NUMBA_NUM_THREADS"), "2")
 
 

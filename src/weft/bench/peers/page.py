@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Cells = dict[tuple[str, str], "Cell"]
 _HERE, _SPARK = "weft", "weft-spark"
 _MIB = 1 << 20
+_CALM = 0.1
 _CLOSE = 0.05  # ratios this near to one are no victory
 
 HEADER = """\
@@ -29,6 +30,8 @@ in Java does one workload after the other in the same process; the others begin 
 Every answer is compared with weft's, row by row; {compared}
 
 {host}
+
+{load}
 
 """
 
@@ -76,7 +79,7 @@ def page(cells: Sequence[Cell], host: Mapping[str, Any]) -> str:
     )
     told = "; ".join(f"{name}: {value}" for name, value in host.items())
     parts = [
-        HEADER.format(compared=compared, host=told),
+        HEADER.format(compared=compared, host=told, load=_load(cells)),
         "## Who wins where\n\n" + _winners(known),
         "## Times of weft in the process\n\n" + _ratios(known, _HERE, _beside(_HERE)),
         "## Times of weft on Spark\n\n" + _ratios(known, _SPARK, _beside(_SPARK)),
@@ -87,6 +90,24 @@ def page(cells: Sequence[Cell], host: Mapping[str, Any]) -> str:
         NOTES,
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _load(cells: Sequence[Cell]) -> str:
+    """Say how busy the machine was with other things.
+
+    >>> _load([])
+    ''
+    """
+    shares = [cell.others for cell in cells if cell.warm]
+    if not shares:
+        return ""
+    busy = Spread.of(shares)
+    said = (
+        f"Other programs had {busy.low:.0%} to {busy.high:.0%} of the machine in half of the runs"
+    )
+    if busy.median < _CALM:
+        return f"{said}."
+    return f"{said}: times are longer than on a calm one, and ratios are rough."
 
 
 def _beside(weft: str) -> list[str]:
