@@ -37,7 +37,7 @@ def _lift(part: tuple[str, str]) -> str:
         return f"sum({column} * {column})"
     if kind == "max_by":
         value, by = (word.strip() for word in column.split(","))
-        return f"max(struct({by}, {value}))"
+        return f"max(named_struct('by', {by}, 'value', {value}))"
     return f"{kind}({column or '*'})"
 
 
@@ -54,7 +54,7 @@ def _lower(agg: Agg) -> str:
         n, total = merged["count"], merged["sum"]
         return f"sqrt(({merged['square']} - {total} * {total} / {n}) / ({n} - 1))"
     if agg["call"] == "max_by":
-        return f"{merged['max_by']}.{agg['column'].split(',')[0].strip()}"
+        return f"{merged['max_by']}.value"
     return merged[agg["call"]]
 
 
