@@ -110,4 +110,7 @@ def test_the_page_says_who_wins_and_where_weft_loses() -> None:
     assert f"| {title} | 2.00 | 0.5 (0.5-0.5) |  | 4 (4-4) |  |  |" in text
     assert "- Flink SQL, single: no Java" in text
     assert "- Polars, single: one: expected 3 rows, got 2" in text
+    assert "- Pathway: not run yet on anything." in text
+    assert "- weft, in the process: not run yet on tumbling_20, " in text
+    assert "No runs are kept that could be compared" in text  # with weft on Spark
     assert "some differ" in text

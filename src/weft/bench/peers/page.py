@@ -86,7 +86,7 @@ def page(cells: Sequence[Cell], host: Mapping[str, Any]) -> str:
         _losses(known),
         "## Figures\n\n" + _figures(known),
         _states(known),
-        _reasons(cells),
+        _reasons(cells, known),
         NOTES,
     ]
     return "\n".join(part for part in parts if part)
@@ -174,6 +174,8 @@ def _ratios(known: Cells, weft: str, peers: Sequence[str]) -> str:
         "How many times as long as weft the others take for an event: above 1 weft is faster. "
         "Median and quartiles.\n\n"
     )
+    if not rows:
+        return "No runs are kept that could be compared: see below what has no figure.\n"
     head = ["", "weft, million events/s", *(PEERS[name].title for name in peers)]
     return said + _table(head, rows)
 
@@ -244,10 +246,23 @@ def _states(known: Cells) -> str:
     return "## State\n\n" + said + _table(["", "", "rows", "KiB"], rows) if rows else ""
 
 
-def _reasons(cells: Sequence[Cell]) -> str:
+def _not_run(known: Cells) -> list[str]:
+    """List who was not run on what, by contender."""
+    lines = []
+    for name, peer in PEERS.items():
+        asked = [workload for workload in WORKLOADS if name in workload.contenders]
+        left = [workload.name for workload in asked if (workload.name, name) not in known]
+        if left:
+            told = "anything" if len(left) == len(asked) else ", ".join(left)
+            lines.append(f"- {peer.title}: not run yet on {told}.")
+    return lines
+
+
+def _reasons(cells: Sequence[Cell], known: Cells) -> str:
     lines = [
         f"- {PEERS[cell.contender].title}, {cell.workload}: {cell.wrong or cell.reason}"
         for cell in cells
         if cell.wrong or cell.reason
     ]
+    lines += _not_run(known)
     return "## What has no figure\n\n" + "\n".join(lines) + "\n" if lines else ""
