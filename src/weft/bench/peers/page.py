@@ -27,6 +27,7 @@ files and writes its rows to files, each in a process of its own with two thread
 all of that, planning included. weft knows nothing of the data beforehand. The first run is shown by
 itself, for it loads and compiles; ratios are of the warm runs after it, with quartiles. A contender
 in Java does one workload after the other in the same process; the others begin anew.
+A run of some workloads or contenders replaces their figures here, so they may be of several runs.
 Every answer is compared with weft's, row by row; {compared}
 
 {host}
@@ -141,12 +142,13 @@ def _winners(known: Cells) -> str:
     for workload in WORKLOADS:
         row = [workload.title]
         for weft in (_HERE, _SPARK):
-            speeds = {
-                name: cell.events / Spread.of(cell.warm).median
-                for name in (weft, *_beside(weft))
-                if (cell := known.get((workload.name, name))) and cell.warm
-            }
-            order = sorted(speeds, key=lambda name: -speeds[name])
+            own = known.get((workload.name, weft))
+            times = {weft: 1.0} if own is not None and own.warm else {}
+            for name in _beside(weft):
+                ratio = _ratio(known.get((workload.name, name)), own)
+                if ratio is not None:
+                    times[name] = ratio.median
+            order = sorted(times, key=lambda name: times[name])
             row.append(" > ".join(_short(name) for name in order[:3]) or "")
         rows.append(row)
     said = (
@@ -188,9 +190,10 @@ def _losses(known: Cells) -> str:
             for name in _beside(weft):
                 ratio = _ratio(known.get((workload.name, name)), own)
                 if ratio is not None and ratio.median < 1 - _CLOSE:
+                    sure = "" if ratio.high < 1 else ", though within the spread"
                     lines.append(
                         f"- {workload.title}: {PEERS[name].title} is {1 / ratio.median:.2f} times "
-                        f"as fast as {PEERS[weft].title}."
+                        f"as fast as {PEERS[weft].title}{sure}."
                     )
     return "## Where weft loses\n\n" + ("\n".join(lines) or "Nowhere in this run.") + "\n"
 
