@@ -25,7 +25,12 @@ from weft.plan.planned_scope import planned_scopes
 from weft.window import CountingWindow
 
 S = 1_000_000
-ENGINES = ["reference", "local"]
+ENGINES = [
+    "reference",
+    "local",
+    pytest.param("spark native", marks=pytest.mark.spark),
+    pytest.param("spark columnar", marks=pytest.mark.spark),
+]
 
 
 def same(a: Any, b: Any) -> bool:
