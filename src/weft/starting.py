@@ -133,6 +133,7 @@ def record_for(
     technique: str | None = None,
 ) -> Record:
     """Return how a stream is to run: as its checkpoint says, or by a new plan without one."""
+    from weft.engines.spark.streaming.checkpoint.record import changed_columns, refuse
     from weft.engines.spark.streaming.columnar.processor import MODES, UPDATE
     from weft.plan.body import COLUMNAR
     from weft.running import bind_tables
@@ -149,14 +150,32 @@ def record_for(
     if before is None:
         chosen = COLUMNAR if mode == UPDATE else strategy
         planned = _planned(workload, sources, chosen, planner, statistics, technique)
-        return replace(planned, mode=mode)
+        return replace(planned, mode=mode, columns=_columns_read(planned.plan, sources))
     asked = (
         Workload((*workload.queries, *workload.joins))
         if isinstance(workload, Plan)
         else Workload.of(workload)
     )
     settings = {"mode": mode} if strategy is None else {"mode": mode, "strategy": strategy}
-    return resumed(before, bind_tables(asked, sources).queries, settings, checkpoint.place)
+    queries = bind_tables(asked, sources).queries
+    refuse(checkpoint.place, changed_columns(before.columns, _columns_read(before.plan, sources)))
+    record = resumed(before, queries, settings, checkpoint.place)
+    if record is before:
+        return record
+    return replace(record, columns=_columns_read(record.plan, sources))
+
+
+def _columns_read(plan: Plan, sources: Mapping[str, DataFrame]) -> dict[str, dict[str, str]]:
+    """Return the types of the columns that a plan reads, by source."""
+    found: dict[str, dict[str, str]] = {}
+    for scan in plan.scans:
+        frame = sources.get(scan.source)
+        if frame is not None:
+            types = {f.name: f.dataType.simpleString() for f in frame.schema}
+            names = types if scan.whole_events else (*scan.columns, scan.time)
+            own = {name: types[name] for name in names if name in types}
+            found[scan.source] = found.get(scan.source, {}) | own
+    return found
 
 
 def _planned(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from weft.engines.failpoints import may_stop
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -47,13 +49,16 @@ class FanOutBatches:
         kept = batch.persist()
         try:
             # Not isEmpty: every partition has to run, and leave its state behind.
-            if kept.count():
+            closed = kept.count()
+            may_stop("state.committed")
+            if closed:
                 for at in range(len(self.streams)):
                     self._write(self._own(kept, at), at, batch_id)
         finally:
             kept.unpersist()
         if self.live is not None:
             self.live.poll(batch_id)
+        may_stop("batch.done")
 
     def _write(self, rows: DataFrame, at: int, batch_id: int) -> None:
         results = self.streams[at].results
@@ -63,7 +68,10 @@ class FanOutBatches:
         record = self.record if self.live is None else self.live.record
         stream = self.checkpoint.stream
         for name, result in results.items():
+            if name not in self.routes:
+                continue  # a query that a restart took out, of a micro-batch that had begun with it
             self.routes[name].write(record.query(name), result(rows), batch_id, stream)
+            may_stop("rows.kept")
 
     def _own(self, batch: DataFrame, at: int) -> DataFrame:
         if len(self.streams) == 1:

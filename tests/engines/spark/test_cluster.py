@@ -52,18 +52,190 @@ print("executors", len({row.pid for row in homes}))
 session.stop()
 '''
 
+# Events pass through a function that kills its worker, or the executor above it, a few times.
+KILLED_JOB = '''
+import os, signal, sys
+from pathlib import Path
+import pyarrow.parquet as pq
+import weft
+from pyspark.sql import SparkSession
+from weft.compare import first_difference
+from weft.generate import sensors
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="submits a job of its own")
-def test_the_package_ships_to_a_cluster_with_py_files(tmp_path: Path) -> None:
-    alone = [str(python_without_weft(tmp_path)), "-c", "import weft"]
+place = Path(sys.argv[1])
+session = SparkSession.builder.getOrCreate()
+session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 100)
+table = sensors(4_000, 7, devices=5, rate=10.0)
+(query,) = weft.parse("""
+    -- name: lows
+    SELECT device, System.Window().Id, MIN(temp) AS lo, COUNT(*) AS n FROM readings TIMESTAMP BY ts
+    GROUP BY device, Windows(Window('20s', TumblingWindow(second, 20)),
+                             Window('1m/5s', HoppingWindow(second, 60, 5)))
+""")
+query = query.with_watermark("5 seconds")
+
+def killing(marks, of_executor):
+    def passed(batches):
+        for at, batch in enumerate(batches):
+            mark = Path(marks) / f"{os.getppid()}-{at}"
+            if at == 1 and len(list(Path(marks).iterdir())) < 2:
+                mark.touch()
+                # The parent of a worker is its daemon, and the daemon's is the executor.
+                daemon = os.getppid()
+                status = Path(f"/proc/{daemon}/status").read_text()
+                executor = int(status.split("PPid:")[1].split()[0])
+                os.kill(executor if of_executor else os.getpid(), signal.SIGKILL)
+            yield batch
+    return passed
+
+def through(frame, name, of_executor):
+    marks = place / name
+    marks.mkdir()
+    return frame.mapInArrow(killing(str(marks), of_executor), frame.schema), marks
+
+def same(got, wanted, what):
+    difference = first_difference(query, got, wanted, what)
+    assert difference is None, difference
+
+everything = weft.run(query, {"readings": table}, engine="local")
+pq.write_table(table, place / "all.parquet")
+whole = session.read.parquet(str(place / "all.parquet"))
+(place / "in").mkdir()
+for at in range(4):
+    path = place / "in" / f"{at}.parquet"
+    pq.write_table(table.slice(at * 1000, 1000), path)
+    os.utime(path, (1_700_000_000 + at,) * 2)
+stream = session.readStream.schema(whole.schema).option("maxFilesPerTrigger", 1)
+from weft.sessions.replay import closed_rows
+closed = closed_rows(query, everything, table)
+assert closed.num_rows > 100
+for of_executor in (False, True):
+    name = "executor" if of_executor else "worker"
+    for strategy in ("native", "columnar"):
+        frame, marks = through(whole, f"batch {strategy} {name}", of_executor)
+        got = weft.run(query, {"readings": frame}, strategy=strategy).toArrow()
+        same(got, everything, f"batch {strategy} {name}")
+        assert len(list(marks.iterdir())) >= 1
+        what = f"stream {strategy} {name}"
+        frame, marks = through(stream.parquet(str(place / "in")), what, of_executor)
+        out, checkpoint = place / f"out {what}", place / f"checkpoint {what}"
+        weft.start(
+            query, {"readings": frame}, out, checkpoint, "once", strategy
+        ).awaitTermination()
+        same(session.read.parquet(str(out)).drop("batch").toArrow(), closed, what)
+        assert len(list(marks.iterdir())) >= 1
+        print("survived", strategy, name)
+session.stop()
+'''
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind((HOST, 0))
+        return int(found.getsockname()[1])
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without the Pythons that it names."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "PYTHON"))}
+    return kept | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": HOST}
+
+
+@contextmanager
+def started(folder: Path, *command: str) -> Iterator[None]:
+    """Run a daemon of Spark's as long as the block runs."""
+    environment = clean_environment()
+    environment |= {"SPARK_WORKER_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = QUICK_JAVA
+    with (folder / "daemon.log").open("a") as log:
+        daemon = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+    try:
+        yield
+    finally:
+        daemon.terminate()
+        daemon.wait(30)
+
+
+def wait_for(port: int) -> None:
+    for _ in range(300):
+        with socket.socket() as probe:
+            if probe.connect_ex((HOST, port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """Start one master and two workers, and return the master's address."""
+    port = free_port()
+    address = f"spark://{HOST}:{port}"
+    ports = ("--host", HOST, "--webui-port", "0")
+    deploy = "org.apache.spark.deploy"
+    master = (str(SPARK_CLASS), f"{deploy}.master.Master", *ports, "--port", str(port))
+    worker = (str(SPARK_CLASS), f"{deploy}.worker.Worker", *ports, "--cores", "1")
+    with started(folder, *master):
+        wait_for(port)
+        with (
+            started(folder, *worker, "--memory", "1g", address),
+            started(folder, *worker, "--memory", "1g", address),
+        ):
+            yield address
+
+
+def python_without_weft(folder: Path) -> Path:
+    """Make a Python that finds the installed packages, and not the project beside them."""
+    packages = sysconfig.get_paths()["purelib"]
+    script = folder / "python"
+    script.write_text(
+        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
+def submitted(folder: Path, text: str, *arguments: str, timeout_s: int = 240) -> str:
+    """Submit a job to a cluster of two executors that have no weft; return what it printed."""
+    package = Path(weft.__file__).parent
+    archive = shutil.make_archive(str(folder / "weft"), "zip", package.parent, package.name)
+    job = folder / "job.py"
+    job.write_text(text)
+    executor_python = python_without_weft(folder)
+    alone = [str(executor_python), "-c", "import weft"]
     found = subprocess.run(alone, env=clean_environment(), capture_output=True, check=False)
     assert found.returncode != 0
-    with cluster(tmp_path) as address:
+    with cluster(folder) as address:
         settings = {
             "spark.cores.max": "2",
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             "spark.sql.shuffle.partitions": "2",
         }
-        printed = submitted(tmp_path, address, JOB, settings, patience_s=240)
-    assert "executors 2" in printed
+        options = [
+            word for name, value in settings.items() for word in ("--conf", f"{name}={value}")
+        ]
+        submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", address, *options]
+        done = subprocess.run(
+            [*submit, "--py-files", archive, str(job), *arguments],
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
+    return done.stdout
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="submits a job of its own")
+def test_the_package_ships_to_a_cluster_with_py_files(tmp_path: Path) -> None:
+    assert "executors 2" in submitted(tmp_path, JOB)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="submits a job of its own")
+def test_workers_and_executors_that_are_killed_change_no_row(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    told = submitted(tmp_path, KILLED_JOB, str(place), timeout_s=600)
+    assert told.count("survived") == 4

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import weft
 from places.kafka_broker import free_port
 from weft.cli.app import app
-from weft.engines.spark.session import to_spark
+from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +76,11 @@ def test_ctrl_c_stops_the_stream_and_the_same_command_goes_on(
     assert last["late"] == 0
     assert last["open_windows"] > 0
     assert last["state_bytes"] > 0
+    (query,) = weft.parse(SQL).queries
+    rows = streams.spark.read.parquet(str(streams.place / "out")).drop("batch").toArrow()
+    wanted = streams.closed(weft.run(query, {"r": readings}, engine="reference"), 5_000_000)
+    assert wanted.num_rows > 20
+    assert_same_rows(query, rows, wanted)
 
 
 def test_a_stream_that_cannot_be_read_is_one_clear_message(streams: Any) -> None:

@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 
-import weft
 from engines.spark_stream.driver_to_kill import READY, asked
+from oracles.streams import MILLISECOND_US, NativeOracle, StreamOracle
+from weft.engines.failpoints import VARIABLE
+from weft.engines.spark.streaming.checkpoint.places import Place
+from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.testing import assert_same_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -30,7 +33,7 @@ UNREAD = 5  # files that are there and not read when a driver starts
 class Life:
     """One driver in a process group of its own, which is killed as a whole, Spark and all."""
 
-    def __init__(self, place: Path, strategy: str) -> None:
+    def __init__(self, place: Path, strategy: str, point: str = "") -> None:
         self._commits, self._log = place / "checkpoint" / "commits", place / "complaints"
         with self._log.open("a") as complaints:
             self.process = subprocess.Popen(
@@ -40,6 +43,7 @@ class Life:
                 stderr=complaints,
                 text=True,
                 start_new_session=True,
+                env={**os.environ, VARIABLE: point},
             )
 
     def go(self) -> None:
@@ -67,10 +71,17 @@ class Life:
         assert self.process.poll() is None, f"it ended by itself: {self._log.read_text()}"
         self.kill()
 
+    def killed_itself(self) -> None:
+        """Wait until it has come to the place where it is to stop."""
+        self.process.communicate(timeout=2 * PATIENCE_S)
+        assert self.process.returncode == -signal.SIGKILL, self._log.read_text()
+        self.kill()
+
     def kill(self) -> None:
         """Leave nothing of it; its group has its Java process in it."""
-        if self.process.poll() is None:
+        with suppress(ProcessLookupError):  # all of it is gone
             os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process.poll() is None:
             self.process.communicate()
 
     def ended(self) -> tuple[int, str]:
@@ -86,13 +97,25 @@ def in_utc(rows: pa.Table) -> pa.Table:
     return rows.cast(pa.schema(list(zip(rows.schema.names, types, strict=True))))
 
 
+def check_rows(streams: Any, strategy: str) -> None:
+    """Compare what the sink has with the oracle, which sees each file once."""
+    query, place = asked(), Place.of(streams.place / "checkpoint")
+    oracle_of = NativeOracle if strategy == "native" else StreamOracle
+    files = streams.files()
+    plan = Checkpoint(place).record_of(0).plan
+    wanted = oracle_of(plan, 5 * S, MILLISECOND_US).played(files).tables(files[0].schema)
+    got = in_utc(ds.dataset(streams.place / "out").to_table())
+    assert wanted["counts"].num_rows > 50
+    assert_same_rows(query, got, wanted["counts"])
+
+
 def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> None:
     """Kill drivers one after the other; while one is at work the next one starts its Spark.
 
     Files are added as they are read, so that every driver has some before it when it is killed.
     """
     pieces = 4 * kills + UNREAD
-    streams.write(readings, pieces, "all")
+    streams.write(readings, pieces, "all", disorder_s=20)
     files = sorted((streams.place / "all").iterdir())
     (streams.place / "in").mkdir()
     moments, reached, added = random.Random(kills), [0], 0
@@ -114,21 +137,32 @@ def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> 
         for life in lives:
             life.kill()
     assert len(set(reached)) > kills // 3, "kills that left no progress between them prove little"
-    query = asked()
-    seen = streams.events = pq.read_table(streams.place / "in")
-    wanted = streams.closed(weft.run(weft.Workload([query]), {"r": seen}), 5 * S)
-    got = in_utc(ds.dataset(streams.place / "out").to_table())
-    assert wanted.num_rows > 50
-    assert_same_rows(query, got, wanted)
+    check_rows(streams, strategy)
 
 
-def test_kills_at_random_moments_lose_and_repeat_nothing(streams: Any, readings: pa.Table) -> None:
-    run_killing(streams, readings, 4, "native")
+def test_drivers_that_are_killed_between_two_writes_lose_and_repeat_nothing(
+    streams: Any, readings: pa.Table
+) -> None:
+    streams.write(readings, 8, disorder_s=20)
+    points = ("state.committed:2", "rows.written:2", "batch.done:2", "")
+    lives = [Life(streams.place, "native", points[0])]
+    try:
+        for point in points[1:]:
+            lives.append(Life(streams.place, "native", point))
+            lives[-2].go()
+            lives[-2].killed_itself()
+        lives[-1].go()
+        status, told = lives[-1].ended()
+        assert status == 0, told
+    finally:
+        for life in lives:
+            life.kill()
+    check_rows(streams, "native")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("strategy", ["native", "columnar"])
-def test_thirty_kills_at_random_moments_lose_and_repeat_nothing(
+def test_fifty_kills_at_random_moments_lose_and_repeat_nothing(
     streams: Any, readings: pa.Table, strategy: str
 ) -> None:
-    run_killing(streams, readings, 30, strategy)
+    run_killing(streams, readings, 50, strategy)

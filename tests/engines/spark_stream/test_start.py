@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 import weft
@@ -115,6 +116,12 @@ def test_a_stream_goes_on_where_it_stopped_and_is_refused_with_another_workload(
         weft.start(
             workload_of(LOWS), {"r": streams.read()}, place / "out", place / "c", "once", "columnar"
         )
+    for frame, told in (
+        (streams.read().withColumn("v", F.col("v").cast("int")), "was double and now is int"),
+        (streams.read().drop("v"), "is gone"),
+    ):
+        with pytest.raises(weft.QueryError, match=f"column 'v' of 'r' {told}"):
+            weft.start(LOWS, {"r": frame}, place / "out", place / "c", "once")
     (place / "in" / "0000.parquet").rename(place / "first.parquet")
     (place / "in").rmdir()
     streams.write(readings.slice(half), 1)

@@ -52,8 +52,7 @@ class Journal:
         if self._own.local is not None and not self._own.local.is_dir():
             return
         if self._lines is None:
-            before = (self._place.read() or "").splitlines()
-            self._lines = deque(before, maxlen=MOST_BATCHES)
+            self._lines = deque(self._kept_lines(), maxlen=MOST_BATCHES)
         self._lines.append(json.dumps(asdict(progress)))
         self._place.write("\n".join(self._lines) + "\n")
 
@@ -70,8 +69,17 @@ class Journal:
         >>> len(known), known[0].batch, known[-1].batch
         (500, 2, 501)
         """
-        lines = (self._place.read() or "").splitlines()
-        return [Progress(**json.loads(line)) for line in lines]
+        found: list[Progress] = []
+        for line in self._kept_lines():
+            with suppress(ValueError, TypeError):  # a line that is damaged tells nothing
+                found.append(Progress(**json.loads(line)))
+        return found
+
+    def _kept_lines(self) -> list[str]:
+        try:
+            return (self._place.read() or "").splitlines()
+        except UnicodeDecodeError:
+            return []
 
     def tell_sinks(self, routes: Mapping[str, Route]) -> None:
         """Keep where the rows of each query are written, of those that go to directories."""
@@ -80,7 +88,7 @@ class Journal:
 
     def sinks(self) -> dict[str, str]:
         """Return the directory of each query's rows."""
-        told: dict[str, str] = json.loads(self._sinks.read() or "{}")
+        told: dict[str, str] = self._sinks.read_json() or {}
         return told
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from weft.errors import QueryError, WeftError
+from weft.engines.failpoints import may_stop
+from weft.errors import DataError, QueryError, WeftError
 from weft.query import Query
 
 if TYPE_CHECKING:
@@ -85,8 +87,11 @@ class Control:
 
     def ask(self, action: Action, query: str, sink: str | None = None) -> Request:
         """Leave a request for the running stream."""
-        # Requests are taken in the order in which they were left.
-        request = Request(f"{time.time_ns()}-{uuid.uuid4().hex[:8]}", action, query, sink)
+        # Requests are taken in the order in which they were left, whatever the clock does.
+        left = [name.partition("-")[0] for name in self._requests.names()]
+        last = max((int(number) for number in left if number.isdecimal()), default=0)
+        number = max(time.time_ns(), last + 1)
+        request = Request(f"{number}-{uuid.uuid4().hex[:8]}", action, query, sink)
         (self._requests / f"{request.id}.json").write(json.dumps(asdict(request)))
         return request
 
@@ -94,9 +99,13 @@ class Control:
         """Wait for an answer; None if there is none in time."""
         latest = time.monotonic() + patience_s
         while True:
-            text = (self._answers / f"{request.id}.json").read()
-            if text is not None:
-                return Answer(**json.loads(text))
+            place = self._answers / f"{request.id}.json"
+            told = place.read_json()
+            if told is not None:
+                try:
+                    return Answer(**told)
+                except TypeError:
+                    raise place.damaged("it is no answer") from None
             if time.monotonic() >= latest:
                 return None
             time.sleep(_POLL_S)
@@ -117,6 +126,7 @@ class Control:
     def answer(self, request: Request, answer: Answer) -> None:
         """Answer a request, which is done with that."""
         (self._answers / f"{request.id}.json").write(json.dumps(asdict(answer)))
+        may_stop("request.answered")
         (self._requests / f"{request.id}.json").delete()
 
     def heard(self, limits: Iterable[tuple[str, str, int | None]]) -> None:
@@ -135,9 +145,11 @@ class Control:
 
         None stands for no limit: the slices that were there serve every window that is open.
         """
-        text = (self.own / "complete_from.json").read()
-        told: Limits = json.loads(text or "{}")
-        return told
+        with suppress(DataError):  # operators know better; what is damaged is told anew
+            told: Limits = (self.own / "complete_from.json").read_json() or {}
+            if all(isinstance(own, dict) for own in told.values()):
+                return told
+        return {}
 
     def completed(self, query: Query, patience_s: float) -> Limits:
         """Wait until operators have told it of all windows of a query, or patience ends."""

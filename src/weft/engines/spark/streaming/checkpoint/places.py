@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import quote, unquote
 
 from pyarrow import fs
+
+from weft.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -85,15 +90,34 @@ class Place:
         with system.open_input_stream(path) as file:
             return bytes(file.read()).decode()
 
+    def read_json(self) -> Any:
+        """Return what a file of JSON tells; None if there is none."""
+        try:
+            text = self.read()
+            return None if text is None else json.loads(text)
+        except ValueError as error:
+            raise self.damaged(error) from None
+
+    def damaged(self, reason: object) -> DataError:
+        """Say that a file is not what was written."""
+        return DataError(
+            f"the file {self} is damaged: {reason}", hint="put back a copy of it from before"
+        )
+
     def write(self, text: str) -> None:
         """Write a file in one step: nobody reads half of it, even if the writer is killed."""
         system, path = self._system
         folder, _, name = path.rpartition("/")
         system.create_dir(folder, recursive=True)
         passing = f"{folder}/.{name}.{uuid.uuid4().hex}"
-        with system.open_output_stream(passing) as file:
-            file.write(text.encode())
-        system.move(passing, path)
+        try:
+            with system.open_output_stream(passing) as file:
+                file.write(text.encode())
+            system.move(passing, path)
+        except OSError:
+            with suppress(OSError):
+                system.delete_file(passing)
+            raise
 
     def delete(self) -> None:
         """Remove a file."""

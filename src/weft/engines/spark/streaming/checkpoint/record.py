@@ -7,10 +7,12 @@ without a word. So the plan goes along; a restart takes it as it was, or says wh
 from __future__ import annotations
 
 import json
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from weft.engines.failpoints import may_stop
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import (
     HOSTED,
@@ -47,6 +49,8 @@ class Record:
     live_sinks: Mapping[str, str] = field(default_factory=dict)  # of queries added while it ran
     suspended: Mapping[str, Plan] = field(default_factory=dict)  # of each query by itself
     mode: str = "append"
+    request: str | None = None  # the one that this version came of
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # types, by source
 
     def query(self, name: str) -> AnyQuery:
         """Return a query that runs, or that is suspended."""
@@ -69,6 +73,8 @@ class Record:
             "fingerprint": self.plan.fingerprint,
             "strategy": self.strategy,
             "mode": self.mode,
+            "request": self.request,
+            "columns": {source: dict(own) for source, own in self.columns.items()},
             "buckets": self.buckets,
             "parcels": {s: [p.to_json() for p in own] for s, own in self.parcels.items()},
             "live_sinks": dict(self.live_sinks),
@@ -79,10 +85,10 @@ class Record:
     @staticmethod
     def from_json(value: dict[str, Any], version: int, where: object) -> Record:
         """Read a record back, or say why it cannot be."""
-        if value["weft_checkpoint"] != FORMAT:
+        if value.get("weft_checkpoint") != FORMAT:
             raise DataError(
-                f"the checkpoint {where} is of version {value['weft_checkpoint']}, and this weft "
-                f"reads version {FORMAT}",
+                f"the checkpoint {where} is of version {value.get('weft_checkpoint')}, and this "
+                f"weft reads version {FORMAT}",
                 hint="resume it with the version of weft that wrote it",
             )
         plan = Plan.from_json(json.dumps(value["plan"]))
@@ -103,6 +109,8 @@ class Record:
             value["live_sinks"],
             {own.queries[0].name: own for own in idle},
             value["mode"],
+            value.get("request"),
+            value.get("columns", {}),
         )
 
 
@@ -125,14 +133,17 @@ class Checkpoint:
     @property
     def stream(self) -> str:
         """The name that Spark gave the stream when it first started, and keeps."""
-        told = (self.place / "metadata").read()
+        place = self.place / "metadata"
+        told = place.read()
         if told is None:
             raise DataError(
                 f"the checkpoint {self.place} has lost the name of its stream",
                 hint="put its file `metadata` back, or start anew with another directory",
             )
-        name: str = json.loads(told.splitlines()[-1])["id"]
-        return name
+        try:
+            return str(uuid.UUID(json.loads(told.splitlines()[-1])["id"]))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise place.damaged("it names no stream") from None
 
     @property
     def is_committed(self) -> bool:
@@ -183,7 +194,28 @@ class Checkpoint:
     ) -> None:
         """Keep the record of a version, in one step."""
         told = {**record.to_json(), HOSTED: hosted_to_json(hosted)}
+        may_stop("version.planned")
         write_version(self.versions, record.version, from_batch, told)
+        may_stop("version.written")
+
+
+def changed_columns(
+    before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """Name the columns whose types differ from those that the state was made of.
+
+    >>> changed_columns({"r": {"v": "double", "k": "int"}}, {"r": {"v": "int", "k": "int"}})
+    ["column 'v' of 'r' was double and now is int"]
+    >>> changed_columns({"r": {"v": "double"}}, {"r": {}})
+    ["column 'v' of 'r' is gone"]
+    """
+    found = [(s, name, was) for s, own in before.items() for name, was in own.items() if s in now]
+    return [
+        f"column {name!r} of {source!r} "
+        + (f"was {was} and now is {now[source][name]}" if name in now[source] else "is gone")
+        for source, name, was in found
+        if now[source].get(name) != was
+    ]
 
 
 def changed_settings(before: Record, wanted: Mapping[str, str]) -> list[str]:

@@ -6,13 +6,16 @@ the driver writes and executors read. A micro-batch that is run again finds the 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.places import Place
+from weft.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 Scopes = dict[int, HostedScope]  # by number
 HOSTED = "hosted"
+_DIGEST = "sha256"
+_NAME = re.compile(r"(\d+)-(\d+)\.json")
 
 
 @dataclass(frozen=True)
@@ -48,28 +53,52 @@ class Versions:
 
 def announced(directory: str) -> list[tuple[int, int]]:
     """List the versions of a directory: their numbers, and the micro-batches they begin with."""
-    names = [name for name in Place(directory).names() if name.endswith(".json")]
-    pairs = [name.removesuffix(".json").split("-") for name in names if name[0] != "."]
-    return sorted((int(number), int(first)) for number, first in pairs)
+    found = [match for name in Place(directory).names() if (match := _NAME.fullmatch(name))]
+    return sorted((int(match[1]), int(match[2])) for match in found)
 
 
 def version_at(directory: str, batch: int) -> int:
     """Return the number of the version that a micro-batch runs by."""
-    return max(number for number, first in announced(directory) if first <= batch)
+    known = [number for number, first in announced(directory) if first <= batch]
+    if not known:
+        raise _lost(directory, 0)
+    return max(known)
 
 
 def read_version(directory: str, number: int) -> dict[str, Any]:
-    """Return all that is told of a version."""
-    (first,) = [first for n, first in announced(directory) if n == number]
-    text = (Place(directory) / f"{number}-{first}.json").read()
-    assert text is not None
-    told: dict[str, Any] = json.loads(text)
+    """Return all that is told of a version, if it is what was written."""
+    known = dict(announced(directory))
+    if number not in known:
+        raise _lost(directory, number)
+    place = Place(directory) / f"{number}-{known[number]}.json"
+    told: dict[str, Any] = place.read_json()
+    try:
+        # Without a digest it is of a weft that wrote none.
+        written = told.pop(_DIGEST, None)
+    except AttributeError:
+        raise place.damaged("it tells of no version") from None
+    if written is not None and written != _digest(told):
+        raise place.damaged("its digest is another")
     return told
 
 
 def write_version(directory: str, number: int, from_batch: int, told: Mapping[str, Any]) -> None:
     """Let micro-batches from `from_batch` on run by another version."""
-    (Place(directory) / f"{number}-{from_batch}.json").write(json.dumps(told, indent=1))
+    text = json.dumps({**told, _DIGEST: _digest(told)}, indent=1)
+    (Place(directory) / f"{number}-{from_batch}.json").write(text)
+
+
+def _digest(told: Mapping[str, Any]) -> str:
+    # As it is read back, where the keys of objects are text.
+    same = json.dumps(json.loads(json.dumps(told)), sort_keys=True)
+    return hashlib.sha256(same.encode()).hexdigest()
+
+
+def _lost(directory: str, number: int) -> DataError:
+    return DataError(
+        f"version {number} of the workload is not in {directory}",
+        hint="put back a copy of its file, or start anew with another checkpoint",
+    )
 
 
 def hosted_to_json(streams: Mapping[str, Mapping[int, HostedScope]]) -> dict[str, Any]:

@@ -5,23 +5,29 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pyspark.sql import functions as F
 
+from weft.engines.failpoints import may_stop
 from weft.engines.spark.streaming.checkpoint.places import Place, as_directory
 from weft.engines.spark.streaming.settings import setting
-from weft.engines.spark.streaming.sinks.base import QUERY, named
+from weft.engines.spark.streaming.sinks.base import QUERY
 from weft.errors import QueryError
+from weft.expression import literal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from weft.engines.spark.streaming.sinks.base import Origin
     from weft.targets import RowIdentity
 
 BATCH = "batch"
+_DONE = "_SUCCESS"  # which Spark leaves when all files of a directory are there
+_PASSING = f"_writing-{BATCH}="
+_OF_STREAM = "weft.stream"  # a property of tables
 _OWNER = "_weft_stream"  # readers of parquet leave out what begins with an underscore
 
 
@@ -49,15 +55,17 @@ class FileSink:
         _owned(parent, origin.stream)
         name = f"{BATCH}={batch_id}"
         target = parent / name
-        if "_SUCCESS" in target.names():
+        if _DONE in target.names():
             return
         if target.local is None:
             rows.write.mode("overwrite").parquet(target.uri)
             return
-        passing = (parent / f"_writing-{name}").local
-        assert passing is not None
-        rows.write.mode("overwrite").parquet(str(passing))
+        # A name of its own: another driver of the same checkpoint may be at the same batch.
+        passing = target.local.with_name(f"{_PASSING}{batch_id}-{uuid4().hex}")
+        rows.write.parquet(str(passing))
+        may_stop("rows.written")
         _renamed(passing, target.local)
+        _swept(target.local.parent, batch_id)
 
 
 def _owned(directory: Place, stream: str) -> None:
@@ -66,31 +74,88 @@ def _owned(directory: Place, stream: str) -> None:
     if owner is None:
         (directory / _OWNER).write(stream)
     elif owner != stream:
-        raise QueryError(
-            f"{directory} has the micro-batches of another stream, and those of this one have the "
-            "same numbers",
-            hint="write into another directory, or go on from the checkpoint of that stream",
-        )
+        raise _of_another(directory)
+
+
+def _of_another(place: object) -> QueryError:
+    return QueryError(
+        f"{place} has the micro-batches of another stream, and those of this one have the same "
+        "numbers",
+        hint="write to another place, or go on from the checkpoint of that stream",
+    )
 
 
 def _renamed(passing: Path, target: Path) -> None:
-    if target.exists():  # without its mark: what a file system that cannot rename left behind
-        shutil.rmtree(target)
-    passing.rename(target)
+    if target.exists() and not (target / _DONE).exists():
+        shutil.rmtree(target)  # what a file system that cannot rename left behind
+    try:
+        passing.rename(target)
+    except OSError:
+        if not (target / _DONE).exists():
+            raise
+        shutil.rmtree(passing)  # somebody was first, with the same rows
+
+
+def _swept(parent: Path, batch_id: int) -> None:
+    """Remove what was cut off in earlier micro-batches, which are done."""
+    for path in parent.glob(f"{_PASSING}*"):
+        number = path.name.removeprefix(_PASSING).partition("-")[0]
+        if number.isdecimal() and int(number) < batch_id:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class TableSink:
-    """A table of Spark's catalog, partitioned by the number of the micro-batch."""
+    """A table of Spark's catalog, partitioned by the number of the micro-batch.
+
+    Rows of several queries, which must have the same columns, are partitioned by the query as well.
+    As a directory does, a table belongs to the stream that wrote there first.
+    """
 
     name: str
 
-    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
+    def check(self, query: str, identity: RowIdentity | None) -> None:
+        """Any rows can be kept."""
+
+    def write_from(self, rows: DataFrame, batch_id: int, origin: Origin) -> None:
         """Write the partition of the batch, in place of what it held."""
-        numbered = named(rows, query).withColumn(BATCH, F.lit(batch_id).cast("bigint"))
-        session = rows.sparkSession
-        if not session.catalog.tableExists(self.name):
-            numbered.limit(0).write.partitionBy(BATCH).format("parquet").saveAsTable(self.name)
+        query = origin.query if origin.shared else None
+        self._made(rows, query)
+        self._owned(rows.sparkSession, origin.stream)
+        self.write(rows, batch_id, query)
+
+    def write(self, rows: DataFrame, batch_id: int, query: str | None) -> None:
+        """Write the partition of the batch and the query, whatever stream they are of."""
+        self._made(rows, query)
+        numbered = rows.withColumns(_partitions(batch_id, query))
+        known = rows.sparkSession.table(self.name).columns
+        if known != numbered.columns:
+            raise QueryError(
+                f"the table {self.name} has the columns {', '.join(known)}, and rows "
+                f"{', '.join(numbered.columns)}",
+                hint="give queries of other columns tables of their own",
+            )
         # Only the partition of this batch is replaced, not the table.
-        with setting(session, "spark.sql.sources.partitionOverwriteMode", "dynamic"):
+        with setting(rows.sparkSession, "spark.sql.sources.partitionOverwriteMode", "dynamic"):
             numbered.write.insertInto(self.name, overwrite=True)
+
+    def _made(self, rows: DataFrame, query: str | None) -> None:
+        if not rows.sparkSession.catalog.tableExists(self.name):
+            parts = _partitions(0, query)
+            empty = rows.withColumns(parts).limit(0)
+            empty.write.partitionBy(*parts).format("parquet").saveAsTable(self.name)
+
+    def _owned(self, session: SparkSession, stream: str) -> None:
+        """Leave the name of the stream with the table, or refuse one that has another's."""
+        properties = session.sql(f"SHOW TBLPROPERTIES {self.name}").collect()
+        owner = {row[0]: row[1] for row in properties}.get(_OF_STREAM)
+        if owner is None:
+            told = f"({literal(_OF_STREAM)} = {literal(stream)})"
+            session.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES {told}")
+        elif owner != stream:
+            raise _of_another(f"the table {self.name}")
+
+
+def _partitions(batch_id: int, query: str | None) -> dict[str, Column]:
+    named = {} if query is None else {QUERY: F.lit(query)}
+    return {**named, BATCH: F.lit(batch_id).cast("bigint")}
