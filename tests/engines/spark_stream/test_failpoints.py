@@ -92,7 +92,7 @@ def test_every_place_is_stopped_at() -> None:
 
 FIRST = [
     ("version.planned", 1), ("version.written", 1), ("state.committed", 2), ("rows.written", 1),
-    ("rows.kept", 1), ("rows.kept", 2), ("batch.done", 1),
+    ("rows.kept", 1), ("batch.done", 1),
 ]  # fmt: skip
 REQUESTED = [("version.planned", 1), ("version.written", 1), ("request.answered", 1)]
 MIGRATING = [("version.planned", 1), ("version.written", 1), ("batch.done", 1)]
@@ -102,7 +102,7 @@ def test_a_columnar_stream_of_several_queries_while_they_come_and_go(
     streams: Any, readings: pa.Table
 ) -> None:
     place = streams.place
-    streams.cut(in_disorder(readings), 20)
+    streams.cut(in_disorder(readings), 14)
     kept, control = Checkpoint(Place.of(place / "c")), Control(Place.of(place / "c") / "weft")
 
     def start(*queries: weft.Query) -> StreamingQuery:
@@ -126,7 +126,7 @@ def test_a_columnar_stream_of_several_queries_while_they_come_and_go(
     assert_same_rows(LOWS, rows_in(place / "out" / "query=lows"), wanted["lows"])
     until = StreamOracle(plan, DELAY_US, MILLISECOND_US).played(streams.files()[:cut_off])
     hot = until.tables(readings.schema)["hot"]
-    assert hot.num_rows > 5
+    assert hot.num_rows > 0
     assert_same_rows(HOT, rows_in(place / "out" / "query=hot"), hot)
     (later,) = weft.parse(LATER_SQL).queries
     limits = control.complete_from()
@@ -136,7 +136,7 @@ def test_a_columnar_stream_of_several_queries_while_they_come_and_go(
         (since,) = limits[query.name].values()
         starts = rows["window_start"].cast(pa.int64())
         rows = rows.filter(pc.greater_equal(starts, 0 if since is None else since))
-        assert rows.num_rows > 5
+        assert rows.num_rows > 0
         assert_same_rows(query, rows_in(place / "out" / f"query={query.name}"), rows)
 
 
@@ -148,7 +148,7 @@ OF_TABLES = [
 
 def test_a_native_stream_into_one_table_for_two_queries(streams: Any, readings: pa.Table) -> None:
     place = streams.place
-    streams.cut(in_disorder(readings), 9)
+    streams.cut(in_disorder(readings, late_s=300), 9)
     highs = asked("highs", HOPS, where="v > 18")
 
     def start() -> StreamingQuery:

@@ -43,7 +43,7 @@ def ended(window: Window, events: Sequence[Event], watermark_us: int | None) -> 
     [0, 1, 2]
     >>> [len(ended(SessionWindow(3), events, us)) for us in (5, 6, 13)]
     [0, 1, 2]
-    >>> [len(ended(CountingWindow(2), events, us)) for us in (2, 3)]
+    >>> [len(ended(CountingWindow(2, 2), events, us)) for us in (2, 3)]
     [0, 1]
     """
     if watermark_us is None:
