@@ -157,8 +157,8 @@ def record_for(
         else Workload.of(workload)
     )
     settings = {"mode": mode} if strategy is None else {"mode": mode, "strategy": strategy}
-    queries = bind_tables(asked, sources).queries
     refuse(checkpoint.place, changed_columns(before.columns, _columns_read(before.plan, sources)))
+    queries = bind_tables(asked, sources).queries
     record = resumed(before, queries, settings, checkpoint.place)
     if record is before:
         return record

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from weft.engines.spark.sql.fan_out import FanOut, Reading
 from weft.engines.spark.sql.readings import reading_of
+from weft.engines.spark.sql.slice_bounds import edge_after, edge_before, pane_of
 from weft.plan import FOLD, Roll, Scan
 from weft.window.periodic import PeriodicWindow
 
@@ -119,3 +120,26 @@ def value(text: str, **row: int) -> Any:
     spelled = re.sub(r"\b(\d+)L?\b", r"Long(\1)", text).replace(" div ", " / ")
     functions = {"Long": Long, "pmod": pmod, "sequence": sequence}
     return eval(spelled.replace(" = ", " == "), functions | {n: Long(v) for n, v in row.items()})
+
+
+CLASSES = st.lists(
+    st.integers(1, 9).flatmap(lambda m: st.tuples(st.integers(0, m - 1), st.just(m))),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(CLASSES, st.integers(-40, 40))
+def test_edges_are_found_where_they_lie(classes: list[tuple[int, int]], position: int) -> None:
+    def is_edge(at: int) -> bool:
+        return any((at - residue) % modulus == 0 for residue, modulus in classes)
+
+    before = next(at for at in range(position, position - 10, -1) if is_edge(at))
+    after = next(at for at in range(position + 1, position + 11) if is_edge(at))
+    assert (edge_before(position, classes), edge_after(position, classes)) == (before, after)
+    first, size = pane_of(classes)
+    assert all((residue - first) % size == 0 == modulus % size for residue, modulus in classes)
+    wider = [(first % other, other) for other in range(size + 1, 10)]
+    assert not any(
+        all((r - residue) % other == 0 == m % other for r, m in classes) for residue, other in wider
+    )

@@ -52,6 +52,7 @@ print("executors", len({row.pid for row in homes}))
 session.stop()
 '''
 
+
 # Events pass through a function that kills its worker, or the executor above it, a few times.
 KILLED_JOB = '''
 import os, signal, sys
@@ -129,107 +130,20 @@ session.stop()
 '''
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind((HOST, 0))
-        return int(found.getsockname()[1])
-
-
-def clean_environment() -> dict[str, str]:
-    """Return this process's environment without the Pythons that it names."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "PYTHON"))}
-    return kept | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": HOST}
-
-
-@contextmanager
-def started(folder: Path, *command: str) -> Iterator[None]:
-    """Run a daemon of Spark's as long as the block runs."""
-    environment = clean_environment()
-    environment |= {"SPARK_WORKER_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
-    environment["SPARK_DAEMON_JAVA_OPTS"] = QUICK_JAVA
-    with (folder / "daemon.log").open("a") as log:
-        daemon = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
-    try:
-        yield
-    finally:
-        daemon.terminate()
-        daemon.wait(30)
-
-
-def wait_for(port: int) -> None:
-    for _ in range(300):
-        with socket.socket() as probe:
-            if probe.connect_ex((HOST, port)) == 0:
-                return
-        time.sleep(0.1)
-    raise TimeoutError(f"nothing listens on port {port}")
-
-
-@contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """Start one master and two workers, and return the master's address."""
-    port = free_port()
-    address = f"spark://{HOST}:{port}"
-    ports = ("--host", HOST, "--webui-port", "0")
-    deploy = "org.apache.spark.deploy"
-    master = (str(SPARK_CLASS), f"{deploy}.master.Master", *ports, "--port", str(port))
-    worker = (str(SPARK_CLASS), f"{deploy}.worker.Worker", *ports, "--cores", "1")
-    with started(folder, *master):
-        wait_for(port)
-        with (
-            started(folder, *worker, "--memory", "1g", address),
-            started(folder, *worker, "--memory", "1g", address),
-        ):
-            yield address
-
-
-def python_without_weft(folder: Path) -> Path:
-    """Make a Python that finds the installed packages, and not the project beside them."""
-    packages = sysconfig.get_paths()["purelib"]
-    script = folder / "python"
-    script.write_text(
-        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n'
-    )
-    script.chmod(0o755)
-    return script
-
-
-def submitted(folder: Path, text: str, *arguments: str, timeout_s: int = 240) -> str:
-    """Submit a job to a cluster of two executors that have no weft; return what it printed."""
-    package = Path(weft.__file__).parent
-    archive = shutil.make_archive(str(folder / "weft"), "zip", package.parent, package.name)
-    job = folder / "job.py"
-    job.write_text(text)
-    executor_python = python_without_weft(folder)
-    alone = [str(executor_python), "-c", "import weft"]
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="submits a job of its own")
+def test_the_package_ships_to_a_cluster_with_py_files(tmp_path: Path) -> None:
+    alone = [str(python_without_weft(tmp_path)), "-c", "import weft"]
     found = subprocess.run(alone, env=clean_environment(), capture_output=True, check=False)
     assert found.returncode != 0
-    with cluster(folder) as address:
+    with cluster(tmp_path) as address:
         settings = {
             "spark.cores.max": "2",
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             "spark.sql.shuffle.partitions": "2",
         }
-        options = [
-            word for name, value in settings.items() for word in ("--conf", f"{name}={value}")
-        ]
-        submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", address, *options]
-        done = subprocess.run(
-            [*submit, "--py-files", archive, str(job), *arguments],
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
-    return done.stdout
-
-
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="submits a job of its own")
-def test_the_package_ships_to_a_cluster_with_py_files(tmp_path: Path) -> None:
-    assert "executors 2" in submitted(tmp_path, JOB)
+        printed = submitted(tmp_path, address, JOB, settings, patience_s=240)
+    assert "executors 2" in printed
 
 
 @pytest.mark.soak
@@ -237,5 +151,12 @@ def test_the_package_ships_to_a_cluster_with_py_files(tmp_path: Path) -> None:
 def test_workers_and_executors_that_are_killed_change_no_row(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
-    told = submitted(tmp_path, KILLED_JOB, str(place), timeout_s=600)
+    with cluster(tmp_path) as address:
+        settings = {
+            "spark.cores.max": "2",
+            "spark.executor.cores": "1",
+            "spark.executor.memory": "512m",
+            "spark.sql.shuffle.partitions": "2",
+        }
+        told = submitted(tmp_path, address, KILLED_JOB, settings, str(place), patience_s=600)
     assert told.count("survived") == 4

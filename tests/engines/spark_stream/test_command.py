@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import weft
 from places.kafka_broker import free_port
 from weft.cli.app import app
+from weft.engines.spark.session import to_spark
 from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:

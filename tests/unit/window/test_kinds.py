@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -150,3 +151,18 @@ def test_the_default_discretizer_asks_event_by_event() -> None:
     begins, ends = Pairs().discretize({"x": [1, 2, 3, 4]}, {})
     assert begins.tolist() == [1, 0, 1, 0]
     assert ends.tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "smallest",
+    [
+        lambda: weft.session(1),
+        lambda: weft.tumbling(1),
+        lambda: weft.hopping(1, 1),
+        lambda: weft.cumulating(1, 1),
+        lambda: weft.counting(1, 1),
+        lambda: weft.measured("km", 1, 1),
+    ],
+)
+def test_one_microsecond_one_row_and_one_unit_are_enough(smallest: Any) -> None:
+    assert smallest() == smallest()

@@ -79,8 +79,8 @@ def _periodic_edge(time: str, classes: tuple[EdgeClass, ...], *, after: bool) ->
 def pane_of(classes: Iterable[EdgeClass]) -> EdgeClass:
     """Return the single class, as coarse as can be, that holds all of these.
 
-    >>> pane_of([(0, 6), (2, 4)])
-    (0, 2)
+    >>> pane_of([(0, 6), (2, 4)]), pane_of([(1, 4), (3, 8)])
+    ((0, 2), (1, 2))
     """
     chosen = tuple(classes)
     first = chosen[0][0]
