@@ -1,6 +1,6 @@
 # Bare `make` prints what there is. Every target sets up what it needs first; see scripts/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench bench-peers soak connect compat clean
+.PHONY: help setup demo test lint docs bench bench-peers soak mutants connect compat clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -61,6 +61,9 @@ bench-peers: setup  ## run weft beside Spark, Flink, DuckDB, Polars and others, 
 
 soak: setup  ## run the long tests that `make test` leaves out, and random tests for long
 	@$(WITH_SPARK) $(PYTEST) -m "soak or hypothesis" --hypothesis-profile=soak $(ARGS)
+
+mutants: setup  ## change the parts that decide what is right, and see whether a test notices
+	@$(BIN)/python scripts/mutants.py $(ARGS)
 
 connect: setup  ## run the Spark tests over Spark Connect
 	@$(WITH_SPARK) SPARK_REMOTE="local[2]" $(PYTEST) tests/engines/spark $(ARGS)
