@@ -28,8 +28,8 @@ S = 1_000_000
 ENGINES = [
     "reference",
     "local",
-    pytest.param("spark native", marks=pytest.mark.spark),
-    pytest.param("spark columnar", marks=pytest.mark.spark),
+    pytest.param("spark native", marks=[pytest.mark.spark, pytest.mark.soak]),
+    pytest.param("spark columnar", marks=[pytest.mark.spark, pytest.mark.soak]),
 ]
 
 

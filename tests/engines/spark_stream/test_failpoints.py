@@ -98,6 +98,7 @@ REQUESTED = [("version.planned", 1), ("version.written", 1), ("request.answered"
 MIGRATING = [("version.planned", 1), ("version.written", 1), ("batch.done", 1)]
 
 
+@pytest.mark.soak
 def test_a_columnar_stream_of_several_queries_while_they_come_and_go(
     streams: Any, readings: pa.Table
 ) -> None:

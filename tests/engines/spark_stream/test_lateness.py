@@ -77,6 +77,6 @@ def test_empty_micro_batches_and_events_before_1970(streams: Any, strategy: str)
     wanted = oracle.tables(schema)["q"]
     assert_same_rows(query, pa.concat_tables(parts), wanted)
     before_1970 = sum(end <= 0 for end in wanted["window_end"].cast(pa.int64()).to_pylist())
-    assert before_1970 == (0 if strategy == "native" else 3)
+    assert before_1970 == (0 if strategy == "native" else 5)
     late = sum(Progress.of(p).late for p in running.recentProgress)
     assert late == (oracle.dropped if isinstance(oracle, NativeOracle) else oracle.late_events)
