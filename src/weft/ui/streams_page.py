@@ -16,7 +16,10 @@ from weft.ui.plan_page import graph_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weft.engines.spark.streaming.progress import Progress
     from weft.ui.attached import Attached, Seen
+
+_MOST_WINDOWS = 9  # that have a curve of their own
 
 
 def content(attached: Sequence[Attached], allow_changes: bool) -> str:
@@ -66,17 +69,37 @@ def curves(seen: Seen) -> str:
             ends,
             "(key, instance) pairs that wait, or the (key, slice) pairs that they wait for",
         ),
-        Curve(
-            "state per window",
-            [p.state_bytes / max(windows, 1) for p in told],
-            bytes_text,
-            ends,
-            f"all windows share one state; this is its size over {windows} windows",
-        ),
+        *(_window_curves(told, ends) or [_mean_curve(told, windows, ends)]),
     )
     state = bytes_text(float(told[-1].state_bytes))
     last = f"{told[-1].line()}; {seen.record.strategy} strategy, {state} for {windows} windows"
     return f'<div class="curves">{"".join(c.svg() for c in drawn)}</div><p>{escape(last)}</p>'
+
+
+def _window_curves(told: Sequence[Progress], ends: tuple[str, str]) -> list[Curve]:
+    """Draw what of the state each window reads, of the largest ones; nothing if nobody knows."""
+    known = [{(query, label): n for query, label, n in p.window_bytes} for p in told]
+    largest = sorted(known[-1].items(), key=lambda own: -own[1])[:_MOST_WINDOWS]
+    return [
+        Curve(
+            f"state of {query} {label}",
+            [None if (n := shares.get((query, label))) is None else float(n) for shares in known],
+            bytes_text,
+            ends,
+            "what its open instances read; windows share the state, so these add up to more",
+        )
+        for (query, label), _ in largest
+    ]
+
+
+def _mean_curve(told: Sequence[Progress], windows: int, ends: tuple[str, str]) -> Curve:
+    return Curve(
+        "state per window",
+        [p.state_bytes / max(windows, 1) for p in told],
+        bytes_text,
+        ends,
+        f"all windows share one state; this is its size over {windows} windows",
+    )
 
 
 def queries(at: int, seen: Seen, allow_changes: bool) -> str:

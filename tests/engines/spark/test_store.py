@@ -56,6 +56,16 @@ def test_spark_and_the_local_engine_write_and_read_the_same_store(
     assert_same_rows(wide, store.run(wide, engine="spark").toArrow(), wanted, "spark")
     with pytest.raises(weft.UnsupportedError, match="'reference' reads and writes no slices"):
         store.run(wide, engine="reference")
+    path = store.path / next(store.manifest.files()).path
+    whole = path.read_bytes()
+    turned = bytearray(whole)
+    turned[len(whole) // 3] ^= 1
+    path.write_bytes(turned)
+    with pytest.raises(Exception, match=r"(?i)crc|checksum|corrupt|can not read|could not read"):
+        store.run(wide, engine="spark").toArrow()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(weft.DataError, match="is missing or damaged: it has"):
+        store.run(wide, engine="spark")
 
 
 def test_a_store_is_read_by_its_name_in_the_catalog_one_version_at_a_time(
@@ -102,5 +112,15 @@ def test_a_store_is_read_by_its_name_in_the_catalog_one_version_at_a_time(
             got = again.run(query, engine=engine)
             rows = got if engine == "local" else got.toArrow()
             assert_same_rows(query, rows, weft.run(query, {"t": wanted}, engine="reference"))
+        for id in again.batches:
+            again.replace(to_spark(events(1).slice(0, 0), spark), id=id)
+        assert not spark.catalog.tableExists("kept.slices")
+        spark.sql("CREATE VIEW kept.taken AS SELECT 1 AS x")
+        with pytest.raises(weft.InputError, match="in the catalog, and no store of slices"):
+            weft.Store("catalog://kept.taken", query)
+        with pytest.raises(weft.InputError, match="no table of the session's own catalog"):
+            weft.Store("catalog://lake.kept.slices", query)
+        with pytest.raises(weft.InputError, match=r"catalog://gone\.slices is not there"):
+            weft.Store("catalog://gone.slices", query)
     finally:
         spark.sql("DROP DATABASE kept CASCADE")

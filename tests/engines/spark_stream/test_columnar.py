@@ -93,6 +93,9 @@ def test_every_kind_of_window_has_the_rows_of_the_reference_engine(
     assert figures[0].open_slices > 0
     assert figures[0].open_windows is None
     assert 0 < figures[0].state_bytes < 1_000_000
+    shares = {label: size for _, label, size in figures[0].window_bytes}
+    assert shares.keys() == ALL_KINDS.keys()
+    assert 0 < min(shares.values()) <= max(shares.values()) <= figures[0].state_bytes
 
 
 class Counted(BucketProcessor):

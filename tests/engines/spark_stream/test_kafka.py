@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,13 +22,13 @@ from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from places.kafka_topics import Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+DOCS = Path(__file__).parents[3] / "docs"
 S = 1_000_000
 PATIENCE_S = 120
 DELAY_S = 60
@@ -224,6 +225,43 @@ def test_plain_records_have_the_time_of_the_record_and_bad_ones_are_told(
     ):
         stopped.awaitTermination()
     assert place.endswith("/plain")
+
+
+def test_the_examples_of_the_documents_run(
+    streams: Any, spark: SparkSession, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.make("readings")
+    instants = [f"2024-01-01T{at // 60:02}:{at % 60:02}:00" for at in range(0, 240, 5)]
+    topics.put("readings", [json.dumps({"device": "a", "ts": t, "temp": 20.5}) for t in instants])
+    query = weft.Query(
+        "lows",
+        source="readings",
+        time="ts",
+        keys=["device"],
+        windows={"20m": "20 minutes"},
+        aggs={"lo": agg.min("temp")},
+    )
+    for page, head, servers in (
+        ("names.md", "### weft.kafka\n", "localhost:9092"),
+        ("my_kafka_stream.md", "or in Python:\n", "host:9092"),
+    ):
+        text = (DOCS / page).read_text().partition(head)[2].partition("```python\n")[2]
+        code = text.partition("```")[0]
+        assert f'"{servers}"' in code
+        place = streams.place / page
+        place.mkdir()
+        monkeypatch.chdir(place)
+        names: dict[str, Any] = {"weft": weft, "query": query, "workload": query}
+        names["workload"] = weft.Workload(query.with_watermark("10 minutes"))
+        exec(code.replace(servers, topics.servers), names)
+        running = names["stream"]
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+        kept = spark.read.parquet(str(place / "features")).toArrow()
+        assert kept.num_rows >= 10
+        assert set(kept["lo"].to_pylist()) == {20.5}
 
 
 @pytest.mark.soak

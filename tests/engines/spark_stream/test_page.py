@@ -42,11 +42,14 @@ def test_a_stream_is_seen_and_changed_in_the_browser(
         page.open("/streams")
         for name in ("rows/s", "lag of the watermark", "micro-batch", "late rows", "open slices"):
             page.says(".curve figcaption", name)
-        page.says(".curve figcaption", "state per window")
+        page.says(".curve figcaption", "state of lows 20s")
         assert all(path.get_attribute("d") for path in page.all(".curve path.line"))
         page.says("#queries-0 td", "lows")
         told = json.loads((place / "c" / "weft" / "progress.jsonl").read_text().splitlines()[-1])
         page.says("#curves-0", f"batch {told['batch']}: {told['rows']:,} rows")
+        shares = [n for _, _, n in told["window_bytes"]]
+        assert len(shares) == len(LOWS.windows) + len(HOPS.windows)
+        assert 0 < min(shares) < max(shares) <= told["state_bytes"] <= sum(shares)
         feed.add(running)
         page.says("#curves-0", f"batch {told['batch'] + 1}: ")  # without loading the page anew
 

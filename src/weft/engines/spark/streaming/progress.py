@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -37,6 +37,8 @@ class Progress:
     late: int  # events dropped; native counts those of one key and slice that came together once
     state_bytes: int
     at: str | None = None  # UTC, when it began
+    # By query and window, what of the state each reads; they share it. Only columnar knows.
+    window_bytes: tuple[tuple[str, str, int], ...] = ()
 
     @staticmethod
     def of(progress: StreamingQueryProgress) -> Progress:
@@ -57,6 +59,7 @@ class Progress:
             late=_told(hosted, "late", sum(s.numRowsDroppedByWatermark for s in states)),
             state_bytes=_told(hosted, "state_bytes", sum(s.memoryUsedBytes for s in states)),
             at=progress.timestamp,
+            window_bytes=_shares(hosted),
         )
 
     def line(self) -> str:
@@ -86,7 +89,14 @@ class Progress:
         return json.dumps(asdict(self))
 
 
-def _told(hosted: Mapping[str, int | None], name: str, otherwise: int) -> int:
+def _shares(hosted: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    """Read what is told of each window's share of the state, if they are not too many."""
+    names: list[list[str]] = json.loads(hosted.get("windows") or "[]")
+    figures = hosted.get("window_bytes") or ()
+    return tuple((query, label, n or 0) for (query, label), n in zip(names, figures, strict=False))
+
+
+def _told(hosted: Mapping[str, Any], name: str, otherwise: int) -> int:
     """Take a figure from hosted operators, which know what is inside the blobs Spark counts."""
     return int(hosted[name] or 0) if name in hosted else otherwise
 

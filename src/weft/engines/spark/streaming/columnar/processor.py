@@ -12,6 +12,7 @@ from pyspark.sql.types import Row
 
 from weft.engines.local.state.arrow_shelf import table_chunk
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
+from weft.engines.local.state.window_bytes import window_bytes
 from weft.engines.spark.streaming.columnar.buckets import Logged, WatermarkedBuckets
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
+    from weft.engines.local.operator import ScopeOperator
     from weft.engines.spark.columnar.hosted_operator import Host, HostedScope
     from weft.engines.spark.streaming.checkpoint.versions import Versions
 
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 COMPLETE = "complete_from"
 OUTPUT_SCHEMA = (
     f"scope int, {PAYLOAD} binary, {COMPLETE} string, "
-    "late bigint, open_slices bigint, state_bytes bigint"
+    "late bigint, open_slices bigint, state_bytes bigint, "
+    "windows string, window_bytes array<bigint>"
 )
+MOST_WINDOWS = 64  # whose shares of the state are told; a list of more is for nobody
 SEED = "seed"  # the state that a bucket begins with
 APPEND, UPDATE = "append", "update"
 MODES = (APPEND, UPDATE)
@@ -100,7 +104,23 @@ class BucketProcessor(WatermarkedBuckets):
             late=operator.late - late,
             open_slices=operator.open_slices,
             state_bytes=operator.nbytes,
+            **self._shares(scope, operator),
         )
+
+    def _shares(self, scope: int, operator: ScopeOperator) -> dict[str, Any]:
+        """Tell how much of its state each window reads, in the place of all windows' that it has.
+
+        The names are the same in every bucket, so that the figures can be added up place by place.
+        """
+        scopes = sorted(self._scopes.items())
+        names = [(at, emit.query, emit.label) for at, own in scopes for emit in own.emits]
+        if len(names) > MOST_WINDOWS:
+            return {"windows": None, "window_bytes": None}
+        told = iter(window_bytes(operator))
+        return {
+            "windows": json.dumps([[query, label] for _, query, label in names]),
+            "window_bytes": [next(told) if at == scope else 0 for at, _, _ in names],
+        }
 
     def _opened(self, hosted: HostedScope, scope: int, latest_us: int) -> _Bucket:
         found = self.logged()

@@ -29,6 +29,7 @@ from weft.engines.spark.streaming.columnar.executor_batches import (
 from weft.engines.spark.streaming.columnar.processor import (
     APPEND,
     COMPLETE,
+    MOST_WINDOWS,
     OUTPUT_SCHEMA,
     BucketProcessor,
 )
@@ -129,7 +130,11 @@ def transformed(
         initialState=None if seeds is None else seeds.groupBy(BUCKET),
     )
     figures = ("late", "open_slices", "state_bytes")
-    told = moved.observe(METRICS, *(F.sum(name).alias(name) for name in figures))
+    sums = [F.sum(name).alias(name) for name in figures]
+    # Queries come and go, and what is observed stays: so there is a place for as many as are told.
+    shares = [F.sum(F.get("window_bytes", F.lit(at))) for at in range(MOST_WINDOWS)]
+    names = F.max("windows").alias("windows")
+    told = moved.observe(METRICS, *sums, names, F.array(*shares).alias("window_bytes"))
     return told.where(f"{PAYLOAD} IS NOT NULL OR {COMPLETE} IS NOT NULL")
 
 
