@@ -17,6 +17,7 @@ from weft.cost.volumes import SECOND_US, Volumes
 from weft.plan.body import COLUMNAR
 from weft.plan.nodes import PICK, Roll, Scan, Slice, regroups
 from weft.plan.planned_scope import planned_scopes
+from weft.techniques import TECHNIQUES, Technique
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,7 @@ _TASK_BYTES = 128 * 1024.0**2  # what a task reads by Spark's own settings
 _RESERVED_BYTES = 300 * 1024.0**2  # of every heap, by Spark
 _HEAP_SHARE = 0.6  # of the rest, for execution and storage
 _WORKER_BYTES = 400 * 1024.0**2  # a Python process with Arrow and compiled kernels
+_ROOM = 1.5  # slots of a ring for each slice in it: there are powers of two
 _AGES = 32  # at which an open window is looked at
 
 
@@ -259,6 +261,30 @@ class _Counted:
                 full = max(open_us, 0.0) / length_us * self.volumes.keys_in(length_us)
                 held = full + self._young(length_us)
                 yield Amount("open slices", held, held * _slice_bytes(node.partials))
+                rings = self._rings(node, length_us, 1 + pace.micro_batch_us / length_us)
+                if rings.rows:
+                    yield rings
+
+    def _rings(self, base: Slice, length_us: float, came: float) -> Amount:
+        """Rings of the techniques that slide over slices, a ring for each key of a store."""
+        stores: dict[tuple[object, ...], float] = {}
+        for roll in self.scope.nodes:
+            if not isinstance(roll, Roll) or base not in roll.inputs or roll.technique is None:
+                continue
+            technique = TECHNIQUES[roll.technique]
+            if technique.form == "incremental":
+                shared = () if technique.several_ranges else (roll,)
+                slices = self._shape(roll)[0] / length_us + came
+                stores[technique, *shared] = max(stores.get((technique, *shared), 0.0), slices)
+        keys = self.volumes.keys_in(max((n * length_us for n in stores.values()), default=0.0))
+        slots = {store: _ROOM * slices for store, slices in stores.items()}
+        values = _slice_bytes(base.partials) - _SLICE_BYTES
+        each = sum(
+            _VALUE_BYTES * room + values * store[0].partials_stored(room)
+            for store, room in slots.items()
+            if isinstance(store[0], Technique)
+        )
+        return Amount("rings over slices", keys * sum(slots.values()), keys * each)
 
 
 def _values(partials: tuple[Partial, ...]) -> int:

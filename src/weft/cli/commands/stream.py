@@ -156,10 +156,12 @@ def command(
     from weft.engines.spark.streaming.metrics import Metrics, MetricsServer
     from weft.engines.spark.streaming.progress import Progress, ProgressListener
     from weft.engines.spark.streaming.sources import connectors_of, open_stream
+    from weft.engines.spark.streaming.watermark import watermarked
     from weft.errors import InputError
     from weft.starting import record_for
     from weft.statement import streamed
     from weft.statement.streams.frames import frame_statement, start_rows
+    from weft.time import duration_us
 
     if once and trigger is not None:
         raise InputError("--once and --trigger exclude one another", hint="give one of them")
@@ -175,7 +177,8 @@ def command(
         _check_framed(mode, strategy, technique)
         statement, time = framed
         if watermark is not None:
-            sources = {n: s.withWatermark(time, watermark) for n, s in sources.items()}
+            late_us = duration_us(watermark)
+            sources = {n: watermarked(s, n, time, late_us) for n, s in sources.items()}
         if explain:
             given: dict[str, Any] = dict(sources)
             say(str(weft.explain(statement, **given)))
