@@ -243,8 +243,8 @@ class _Counted:
 
     def _shape(self, node: Slice | Roll) -> tuple[float, float]:
         if isinstance(node, Slice):
-            length_us = SECOND_US / self.volumes.slices_per_second(node.edges)
-            return length_us, length_us
+            slice_us = SECOND_US / self.volumes.slices_per_second(node.edges)
+            return slice_us, slice_us
         return self.volumes.range_us(node.window), self.volumes.period_us(node.window)
 
     def hosted_state(self, pace: Pace) -> Iterator[Amount]:
@@ -256,16 +256,16 @@ class _Counted:
         reach_us = max(range_us - period_us / 2 for range_us, period_us in clocked)
         for node in self.scope.nodes:
             if isinstance(node, Slice) and isinstance(node.inputs[0], Scan):
-                length_us, _ = self._shape(node)
-                open_us = reach_us + pace.delay_us + pace.micro_batch_us - length_us / 2
-                full = max(open_us, 0.0) / length_us * self.volumes.keys_in(length_us)
-                held = full + self._young(length_us)
+                slice_us, _ = self._shape(node)
+                open_us = reach_us + pace.delay_us + pace.micro_batch_us - slice_us / 2
+                full = max(open_us, 0.0) / slice_us * self.volumes.keys_in(slice_us)
+                held = full + self._young(slice_us)
                 yield Amount("open slices", held, held * _slice_bytes(node.partials))
-                rings = self._rings(node, length_us, 1 + pace.micro_batch_us / length_us)
+                rings = self._rings(node, slice_us, 1 + pace.micro_batch_us / slice_us)
                 if rings.rows:
                     yield rings
 
-    def _rings(self, base: Slice, length_us: float, came: float) -> Amount:
+    def _rings(self, base: Slice, slice_us: float, came: float) -> Amount:
         """Rings of the techniques that slide over slices, a ring for each key of a store."""
         stores: dict[tuple[object, ...], float] = {}
         for roll in self.scope.nodes:
@@ -274,9 +274,9 @@ class _Counted:
             technique = TECHNIQUES[roll.technique]
             if technique.form == "incremental":
                 shared = () if technique.several_ranges else (roll,)
-                slices = self._shape(roll)[0] / length_us + came
+                slices = self._shape(roll)[0] / slice_us + came
                 stores[technique, *shared] = max(stores.get((technique, *shared), 0.0), slices)
-        keys = self.volumes.keys_in(max((n * length_us for n in stores.values()), default=0.0))
+        keys = self.volumes.keys_in(max((n * slice_us for n in stores.values()), default=0.0))
         slots = {store: _ROOM * slices for store, slices in stores.items()}
         values = _slice_bytes(base.partials) - _SLICE_BYTES
         each = sum(
