@@ -233,7 +233,7 @@ def _fan_out(
     from weft.plan.body import COLUMNAR
     from weft.sessions.live_stream import LiveWorkload
     from weft.sessions.sink_fan_out import FanOutBatches
-    from weft.store.stream_seeds import stream_seeds
+    from weft.store.stream_seeds import beginning, stream_seeds
 
     queries = [*dict.fromkeys(emit.query for emit in record.plan.emits), *record.suspended]
     routes = routes_with(sinks, queries, record.live_sinks, roots)
@@ -253,8 +253,8 @@ def _fan_out(
     live = LiveWorkload(checkpoint, record, sources, routes, trust, roots)
     if is_new:
         live.announce(record, checkpoint.next_batch)
-    # A first micro-batch that was cut off is run again, from the same beginning.
-    seeds = None if store is None or checkpoint.is_committed else stream_seeds(store, live)
+    history = beginning(store, checkpoint)
+    seeds = None if history is None else stream_seeds(history, live)
     return FanOutBatches(live.compiled(seeds), routes, checkpoint, record, live)
 
 

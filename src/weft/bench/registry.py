@@ -29,7 +29,7 @@ _FAMILIES = (
     ),
     *("spark.batch", "spark.plans", "mixed.spark", "statements.spark"),
     *("spark.stream", "mixed.stream"),
-    *("anchors.spark", "store.spark", "regret.entries"),
+    *("anchors.spark", "store.spark", "ui.page", "regret.entries"),
     *("growth.many", "growth.curves", "growth.limits"),
 )
 

@@ -42,6 +42,7 @@ def remember(measures: Measures) -> None:
         "ms": measures.seconds * 1e3,
         "work": work,
         "nodes": [asdict(node) for node in measures.nodes],
+        "steps": [asdict(step) for step in measures.steps],
     }
     line = json.dumps(told)
     before = place.read_text().splitlines() if place.is_file() else []

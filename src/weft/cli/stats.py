@@ -20,6 +20,9 @@ def show_measures(measures: Measures) -> None:
 
     show(_nodes(measures))
     say()
+    if measures.steps:
+        show(_steps(measures))
+        say()
     show(_totals(measures))
 
 
@@ -39,6 +42,27 @@ def _nodes(measures: Measures) -> Table:
         actual = "-" if node.actual is None else f"{node.actual:,}"
         times = ("-" if ms is None else f"{ms:,.1f}" for ms in (node.expected_ms, node.ms))
         layout.add_row(*map(Text, (node.name, node.what, expected, actual, *times)))
+    return layout
+
+
+def _steps(measures: Measures) -> Table:
+    """Lay out what nodes took that Spark computes together."""
+    from rich.text import Text
+
+    layout = _layout(
+        ("nodes", "left"),
+        ("", "left"),
+        ("stages", "right"),
+        ("tasks", "right"),
+        ("ms expected", "right"),
+        ("ms", "right"),
+        ("ms of tasks", "right"),
+    )
+    for step in measures.steps:
+        expected = "-" if step.expected_ms is None else f"{step.expected_ms:,.1f}"
+        figures = (f"{len(step.stages)}", f"{step.tasks:,}", expected)
+        times = (f"{step.ms:,.1f}", f"{step.task_ms:,.1f}")
+        layout.add_row(*map(Text, (", ".join(step.nodes), step.what, *figures, *times)))
     return layout
 
 

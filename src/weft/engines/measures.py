@@ -38,6 +38,19 @@ class NodeRows:
 
 
 @dataclass(frozen=True, slots=True)
+class StepTime:
+    """What nodes took that an engine computes together: on Spark, the stages of one side."""
+
+    what: str
+    nodes: tuple[str, ...]  # as EXPLAIN names them
+    stages: tuple[int, ...]
+    tasks: int
+    expected_ms: float | None  # of these nodes; None where not counted
+    ms: float  # of the clock
+    task_ms: float  # of all tasks together
+
+
+@dataclass(frozen=True, slots=True)
 class Measures:
     """What one run of a plan did and took."""
 
@@ -50,6 +63,7 @@ class Measures:
     peak_bytes: int | None  # the most memory this process had so far; None where not told
     nodes: tuple[NodeRows, ...] = ()
     work: Work = field(default_factory=dict)  # that the cost model counts for such events
+    steps: tuple[StepTime, ...] = ()  # where nodes are computed together
 
     @property
     def expected_ms(self) -> float | None:

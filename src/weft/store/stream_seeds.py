@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +17,12 @@ from weft.engines.spark.streaming.columnar.byte_values import dump_changes
 from weft.engines.spark.streaming.columnar.processor import SEED
 from weft.engines.spark.streaming.columnar.scope_structs import BUCKET
 from weft.engines.spark.versions import collected
+from weft.errors import QueryError
 from weft.plan.nodes import topological
 from weft.query import Query, Workload
 from weft.store.answers import ALWAYS, SliceReader, columns_asked, give, keyed, schema_of
 from weft.store.serving import served, served_together, with_stored_times
+from weft.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,23 +32,54 @@ if TYPE_CHECKING:
 
     from weft.engines.local.values.arrow import Array
     from weft.engines.spark.columnar.hosted_operator import HostedScope
+    from weft.engines.spark.streaming.checkpoint.record import Checkpoint
     from weft.engines.spark.streaming.columnar.scope_structs import Parcel, Post
     from weft.plan.planned_scope import PlannedScope
     from weft.sessions.live_stream import LiveWorkload
-    from weft.store.store import Store
 
+_BEGINNING = "begins_with.json"
 _TYPES: dict[str, pa.DataType] = {BUCKET: pa.int32(), SEED: pa.binary()}
 _SCHEMA = pa.schema(_TYPES)
 
 
-def stream_seeds(store: Store, live: LiveWorkload) -> dict[str, DataFrame]:
+def beginning(store: Store | None, checkpoint: Checkpoint) -> SliceReader | None:
+    """Return the slices that a stream begins with; None if it has none, or has begun with them.
+
+    The checkpoint remembers which they are. A first micro-batch that was cut off is run again from
+    the same version of the same store, whatever was appended since, and whether it is named again.
+    """
+    if checkpoint.is_committed:
+        return None
+    kept = checkpoint.own / _BEGINNING
+    told = kept.read_json()
+    if told is not None and not checkpoint.next_batch:  # of a start that came to nothing
+        kept.delete()
+        told = None
+    if told is None:
+        if store is None:
+            return None
+        manifest = store.manifest
+        found = {"store": os.path.abspath(store.path), "id": manifest.id}
+        kept.write(json.dumps({**found, "version": manifest.version}))
+        return SliceReader(store.path, manifest)
+    begun = store or Store(told["store"])
+    if begun.manifest.id != told["id"]:
+        raise QueryError(
+            f"the stream of the checkpoint {checkpoint.place} begins with the store "
+            f"{told['store']}, and that at {begun.path} is another",
+            hint="leave the store out, or start anew with another directory",
+        )
+    return SliceReader(begun.path, begun.manifest_at(told["version"]))
+
+
+def stream_seeds(reader: SliceReader, live: LiveWorkload) -> dict[str, DataFrame]:
     """Return the state that each stream begins with, a row for each bucket that has slices."""
-    reader = SliceReader(store.path, store.manifest)
-    asked = with_stored_times(store.manifest, Workload(live.record.plan.queries))
+    manifest = reader.manifest
+    asked = with_stored_times(manifest, Workload(live.record.plan.queries))
     queries = {query.name: query for query in asked if isinstance(query, Query)}
     for query in queries.values():
-        served(store.manifest, query)
-        schema_of(query, store.manifest)
+        served(manifest, query)
+        schema_of(query, manifest)
     found: dict[str, DataFrame] = {}
     for stream, post, hosted in live.posts():
         rows: list[tuple[int, bytes]] = []

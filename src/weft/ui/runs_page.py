@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOST_RUNS = 30
+_TOGETHER = (
+    "Spark computes these nodes in the same stages, and takes one time for them. A node that reads "
+    "events is finished after the shuffle, but expected as a whole before it."
+)
 _HEADS = ("node", "", "rows expected", "rows", "ms expected", "ms")
 
 
@@ -34,11 +38,37 @@ def _run(run: dict[str, Any], is_open: bool) -> str:
     beside = "" if known is None else f", {known:,.1f} ms expected ({known / measured:.2f}x)"
     line = f"{run.get('at', '')} · {run['engine']} · {measured:,.1f} ms{beside}"
     rows = [_row(node) for node in run["nodes"]]
-    shown = f"{_bars(run['nodes'])}{table(_HEADS, rows, numbers=(2, 3, 4, 5))}"
+    steps = run.get("steps", ())  # what was measured before they were known has none
+    bars = _bars([_as_bar(step) for step in steps] if steps else run["nodes"])
+    shown = f"{bars}{table(_HEADS, rows, numbers=(2, 3, 4, 5))}{_steps(steps)}"
     return (
         f'<details class="card"{" open" if is_open else ""}><summary>{escape(line)}</summary>'
         f"{shown}</details>"
     )
+
+
+def _as_bar(step: dict[str, Any]) -> dict[str, Any]:
+    return {**step, "name": ", ".join(step["nodes"])}
+
+
+def _steps(steps: Sequence[dict[str, Any]]) -> str:
+    """Write what nodes took that Spark computes in the same stages, and so times together."""
+    if not steps:
+        return ""
+    rows = [
+        (
+            ", ".join(step["nodes"]),
+            step["what"],
+            ", ".join(map(str, step["stages"])),
+            f"{step['tasks']:,}",
+            "–" if step["expected_ms"] is None else f"{step['expected_ms']:,.2f}",
+            f"{step['ms']:,.2f}",
+            f"{step['task_ms']:,.2f}",
+        )
+        for step in steps
+    ]
+    heads = ("nodes", "", "stages", "tasks", "ms expected", "ms", "ms of tasks")
+    return f'<p class="soft">{_TOGETHER}</p>{table(heads, rows, numbers=(3, 4, 5, 6))}'
 
 
 def _row(node: dict[str, Any]) -> Sequence[str]:

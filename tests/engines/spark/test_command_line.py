@@ -20,6 +20,7 @@ from weft.engines.spark.run_measures import Steps, explained, steps_of
 from weft.engines.spark.session import local_session
 from weft.generate import sensors
 from weft.tables import read_table, write_table
+from weft.ui import runs_page
 
 if TYPE_CHECKING:
     import re
@@ -66,9 +67,10 @@ def test_a_folder_of_parquet_is_run_on_spark_by_default(
         assert read_table(tmp_path / f"out-{name}.parquet").cast(rows.schema).equals(rows)
 
 
-def test_stats_tell_scans_shuffles_and_the_rows_of_every_node(
-    spark: SparkSession, folder: Path
+def test_stats_tell_scans_shuffles_the_rows_of_every_node_and_the_times_of_stages(
+    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("WEFT_RUNS", str(tmp_path / "runs.jsonl"))
     sql = SQL.partition(";")[0]
     words = ("--stats", "--planner", "slice", "--strategy", "native", "--rate", 2, "--keys", 2)
     shown = invoke("run", "-e", sql, "-t", f"readings={folder}", *words)
@@ -80,6 +82,17 @@ def test_stats_tell_scans_shuffles_and_the_rows_of_every_node(
     (slices,) = (line for line in lines if line[:2] == ["p1", "SLICE"])
     (minutes,) = (line for line in lines if line[:3] == ["w2", "TUMBLE", "1m"])
     assert slices[-3] == minutes[-3] == "10"
+    if is_remote():  # which does not tell
+        return
+    (total,) = (line[1] for line in lines if line[:1] == ["ms"] and len(line) == 2)
+    (reading,) = (line for line in lines if line[:4] == ["s0,", "p1", "reads", "events"])
+    (beyond,) = (line for line in lines if "shuffle" in line)
+    measured = [float(line[-2].replace(",", "")) for line in (reading, beyond)]
+    assert all(0 < ms <= float(total.replace(",", "")) for ms in measured)
+    assert beyond[0].startswith("w2")
+    page = runs_page.content()
+    assert "after the shuffle" in page
+    assert 'class="measured"' in page
 
 
 def test_text_files_and_nanoseconds_are_read_as_the_other_engines_read_them(

@@ -19,6 +19,7 @@ from weft.cost.batch.work import total
 from weft.engines.measures import Measures, counted_work, node_rows
 from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.strategy import NativeStrategy
+from weft.engines.spark.stage_times import step_times, timed_stages
 from weft.engines.spark.versions import collected
 from weft.plan.planned_scope import planned_scopes
 
@@ -44,10 +45,11 @@ def measured(
     strategies: Mapping[PlannedScope, Strategy],
 ) -> tuple[dict[str, pa.Table], Measures]:
     """Run, compute the lazy results, and say what that took."""
-    start = perf_counter()
-    results = run()
-    tables = {name: collected(frame) for name, frame in results.items()}
-    seconds = perf_counter() - start
+    with timed_stages(next(iter(sources.values())).sparkSession) as stages:
+        start = perf_counter()
+        results = run()
+        tables = {name: collected(frame) for name, frame in results.items()}
+        seconds = perf_counter() - start
     actual: dict[Node, int] = {}
     spans_us: dict[str, int] = {}
     steps = Steps(0, 0)
@@ -63,6 +65,7 @@ def measured(
             for node in (emit, *emit.inputs):
                 actual[node] = rows
     results.unpersist()
+    nodes = node_rows(plan, actual, spans_us)
     measures = Measures(
         engine="spark",
         scans=steps.scans,
@@ -71,8 +74,9 @@ def measured(
         combines=None,
         seconds=seconds,
         peak_bytes=None,  # most of it is the memory of Java, which other work shares
-        nodes=node_rows(plan, actual, spans_us),
+        nodes=nodes,
         work=total(*counted_work(plan, actual, spans_us).values()),
+        steps=step_times(plan, nodes, stages),
     )
     return tables, measures
 
