@@ -15,8 +15,8 @@ from weft.cli.app import app
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark import session as sessions
 from weft.engines.spark.files import read_frame
+from weft.engines.spark.measures.run_measures import Steps, explained, steps_of
 from weft.engines.spark.progress import progress_of
-from weft.engines.spark.run_measures import Steps, explained, steps_of
 from weft.engines.spark.session import local_session
 from weft.generate import sensors
 from weft.tables import read_table, write_table

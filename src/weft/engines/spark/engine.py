@@ -8,9 +8,9 @@ from weft.cost.strategies import check_strategy
 from weft.engines.base import Unsupported
 from weft.engines.spark.columnar.strategy import ColumnarStrategy
 from weft.engines.spark.joins.compile import compile_joins, unsupported_joins
+from weft.engines.spark.measures.run_measures import measured
 from weft.engines.spark.native.shared_flow import may_share
 from weft.engines.spark.native.strategy import NativeStrategy
-from weft.engines.spark.run_measures import measured
 from weft.engines.spark.shared_rows import IN_MEMORY, SharedResults
 from weft.engines.spark.text_rows import taken
 from weft.errors import UnsupportedError

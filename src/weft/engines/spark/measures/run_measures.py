@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 
 from weft.cost.batch.work import total
 from weft.engines.measures import Measures, counted_work, node_rows
+from weft.engines.spark.measures.stage_times import step_times, timed_stages
 from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.strategy import NativeStrategy
-from weft.engines.spark.stage_times import step_times, timed_stages
 from weft.engines.spark.versions import collected
 from weft.plan.planned_scope import planned_scopes
 
