@@ -90,26 +90,41 @@ def python_without_weft(folder: Path) -> Path:
 
 
 def submitted(
-    folder: Path, address: str, job: str, settings: Mapping[str, str], *words: str, patience_s: int
+    folder: Path,
+    address: str,
+    job: str,
+    settings: Mapping[str, str],
+    *words: str,
+    patience_s: int,
+    shipped: bool = True,
 ) -> str:
-    """Run a job on the cluster, weft shipped along as an archive; return what it printed."""
+    """Run a job on the cluster and return what it printed.
+
+    weft goes along as an archive, or else executors have it, and its compiled kernels.
+    """
     package = Path(weft.__file__).parent
-    archive = shutil.make_archive(str(folder / "weft"), "zip", package.parent, package.name)
     script = folder / "job.py"
     script.write_text(job)
     every = {
         "spark.executor.extraJavaOptions": QUICK_JAVA,
         "spark.ui.enabled": "false",
         "spark.driver.host": HOST,
-        "spark.pyspark.python": str(python_without_weft(folder)),
+        "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
+        "spark.executorEnv.PYTHONPATH": str(package.parent),
         **settings,
     }
+    environment, along = clean_environment() | {"PYTHONPATH": str(package.parent)}, []
+    if shipped:
+        del environment["PYTHONPATH"], every["spark.executorEnv.PYTHONPATH"]
+        every["spark.pyspark.python"] = str(python_without_weft(folder))
+        archive = shutil.make_archive(str(folder / "weft"), "zip", package.parent, package.name)
+        along = ["--py-files", archive]
     options = [word for name, value in every.items() for word in ("--conf", f"{name}={value}")]
     submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", address, *options]
     done = subprocess.run(
-        [*submit, "--py-files", archive, str(script), *words],
-        env=clean_environment(),
+        [*submit, *along, str(script), *words],
+        env=environment,
         capture_output=True,
         text=True,
         timeout=patience_s,
