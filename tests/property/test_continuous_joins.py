@@ -16,7 +16,7 @@ from weft.cost.joins.tuples import SideLoad, placement_name, placements
 from weft.engines.joins import join_schema, variable_types
 from weft.engines.local.joins.continuous.join import ContinuousJoin
 from weft.engines.local.joins.continuous.state import PROBES
-from weft.engines.reference.engine import _table
+from weft.engines.reference.engine import result_table
 from weft.engines.reference.joins import _coalesced, aggregation_set, read_side
 from weft.engines.reference.oracle import ResultRow
 from weft.engines.scalar.rows import rows_of
@@ -127,7 +127,7 @@ def now(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
                 for side, call in shape.calls
             )
             found.append(ResultRow(key, query.label, end - longest, end, values))
-    return _table(join_schema(query, schemas), found)
+    return result_table(join_schema(query, schemas), found)
 
 
 @pytest.mark.parametrize("method", ["hash", "nested loop"])
