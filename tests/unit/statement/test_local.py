@@ -167,3 +167,18 @@ except weft.UnsupportedError as error:
 def test_neither_spark_nor_duckdb_is_needed_to_import_it() -> None:
     done = subprocess.run([sys.executable, "-c", NO_SPARK], capture_output=True, text=True)
     assert done.stdout.splitlines()[0] == "[3, 3]", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("of <> 0 AND 10 / of > 1", [1, 3]),
+        ("of = 0 OR 10 / of > 3", [0, 1]),
+        ("(of IS NULL OR of = 0) OR 10 / of > 3", [0, 1, 2]),
+    ],
+)
+def test_a_condition_that_decides_keeps_the_other_from_failing(where: str, kept: list[int]) -> None:
+    table = pa.table({"id": [0, 1, 2, 3], "of": pa.array([0, 2, None, 4], pa.int32())})
+    joined = f"SELECT id FROM t JOIN (SELECT id AS other FROM t) o ON id = other WHERE {where}"
+    rows = weft.sql(f"{joined} ORDER BY id", engine="local", t=table)
+    assert rows["id"].to_pylist() == kept

@@ -22,7 +22,7 @@ from weft.statement.local.column_types import (
 from weft.statement.local.functions import called
 from weft.statement.local.literals import interval, literal, typed_literal
 from weft.statement.local.scope import Scope, fields_of
-from weft.statement.local.values import Value, cast, together
+from weft.statement.local.values import Value, can_fail, cast, together
 from weft.statement.relations import Obstacle
 from weft.statement.syntax import PlainInterval, ShortCast, TypedLiteral, is_call, written_of
 
@@ -209,7 +209,12 @@ class Expressions:
             if value.type not in (pa.bool_(), pa.null()):
                 raise Obstacle(f"{written_of(part)} is no condition")
         names = None if None in (left.name, right.name) else f"({left.name} {word} {right.name})"
-        return Value(f"({left.sql} {word} {right.sql})", pa.bool_(), names)
+        sql = f"({left.sql} {word} {right.sql})"
+        if can_fail(right.sql):
+            # Spark asks the left side first, and where it decides, the right one never fails.
+            decided = f"NOT {left.sql}" if word == "AND" else left.sql
+            sql = f"(CASE WHEN {decided} THEN {word == 'OR'} ELSE {sql} END)"
+        return Value(sql, pa.bool_(), names)
 
     def _not(self, node: exp.Expr) -> Value:
         inner = self.value(node.this)

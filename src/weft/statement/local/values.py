@@ -55,6 +55,15 @@ def failure(reason: str) -> str:
     return f"error({text(reason)})"
 
 
+def can_fail(sql: str) -> bool:
+    """Tell whether a value may end the run.
+
+    >>> can_fail(failure("too long")), can_fail("a + 1")
+    (True, False)
+    """
+    return "error(" in sql
+
+
 def unless(condition: str, reason: str, sql: str) -> str:
     """Write a value that is computed only where a condition does not hold, NULL included."""
     return f"CASE WHEN {condition} THEN {failure(reason)} ELSE {sql} END"
