@@ -159,9 +159,8 @@ def test_key_sets_are_regrouped_within_a_twentieth_of_the_best_way(
     chosen, counts, rate, wide
 ) -> None:
     """Of every choice of key sets that regroup slices of the finest, and of all apart."""
-    known = weft.Statistics(
-        rate=rate, duration="1 day", keys=100, key_sets=tuple(zip(chosen, counts, strict=False))
-    )
+    told = {keys: count if keys else 1 for keys, count in zip(chosen, counts, strict=False)}
+    known = weft.Statistics(rate=rate, duration="1 day", keys=100, key_sets=tuple(told.items()))
     calls = {"n": agg.count(), "s": agg.sum("x")} if wide else {"n": agg.count()}
     windows = {"m": weft.tumbling("1 hour"), "h": weft.hopping("6 hours", "1 hour")}
     ask = {"source": "events", "time": "ts", "aggs": calls, "windows": windows}
