@@ -94,7 +94,7 @@ class Size:
         """How many tasks a shuffle should have: all cores, and none with more than it can hold.
 
         >>> Size(1, 1e9, (Amount("slices", 1e9, 60e9),), (), 1e6, False, ()).partitions(64)
-        512
+        448
         """
         most = max((amount.bytes for amount in self.moved), default=0.0)
         kept = self.kept_bytes

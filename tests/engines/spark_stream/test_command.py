@@ -116,7 +116,8 @@ def test_a_statement_with_frames_goes_on_from_its_checkpoint(
     passed = table["ts"][-1].as_py() - timedelta(seconds=5)
     wanted = weft.sql(FRAMES, r=to_spark(table, spark)).toArrow().to_pylist()
     closed = [row for row in wanted if row["ts"] < passed.replace(tzinfo=row["ts"].tzinfo)]
-    assert sorted(map(str, rows.to_pylist())) == sorted(map(str, closed))
+    found = rows.drop_columns(["batch"]).to_pylist()  # a file has the number of its micro-batch
+    assert sorted(map(str, found)) == sorted(map(str, closed))
     refused = CliRunner().invoke(app, [*words, "--once", "--mode", "update"])
     assert refused.exit_code == 2
     assert "--mode update is of windows" in refused.output
