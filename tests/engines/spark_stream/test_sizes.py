@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from engines.spark_stream.conftest import Streams
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 START_US = 1_700_000_000_000_000
 MINUTE_US = 60_000_000
 WINDOWS = {"5m": weft.tumbling("5 minutes"), "30m/5m": weft.hopping("30 minutes", "5 minutes")}
