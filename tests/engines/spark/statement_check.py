@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.engines.spark.session import arrow_schema
 from weft.statement.local.column_types import spark_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
 RELATIVE, NEAR_ZERO = 1e-9, 1e-12
+
+
+class Case(NamedTuple):
+    """A statement, and what is known of it."""
+
+    name: str
+    shared: int  # blocks of it that are shared
+    blocks: int
+    ordered: bool
+    sql: str
+
+
+def cases_in(file: Path) -> list[Case]:
+    """Read the statements; the line above each names it and counts its shared blocks."""
+    found = []
+    for part in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
+        first, _, sql = part.partition("\n")
+        head = re.fullmatch(r"(.*?) \[(\d+) of (\d+)(, ordered)?\]", first)
+        assert head is not None, first
+        found.append(Case(head[1], int(head[2]), int(head[3]), bool(head[4]), sql.strip()))
+    return found
 
 
 @contextmanager

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
@@ -13,9 +12,11 @@ from pyspark.sql import functions as F
 import weft
 from engines.spark import statement_tables
 from engines.spark.statement_check import (
+    Case,
     assert_same,
     assert_same_in_process,
     assert_same_rows,
+    cases_in,
     described,
     views,
 )
@@ -31,24 +32,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 FILE = Path(__file__).with_name("hard_statements.sql")
 UNTOLD = "give weft.rewrite the table as a DataFrame"  # what a text alone does not tell
-
-
-class Case(NamedTuple):
-    name: str
-    shared: int  # blocks of it that are shared
-    blocks: int
-    ordered: bool
-    sql: str
-
-
-def cases() -> list[Case]:
-    found = []
-    for part in re.split(r"^-- name: ", FILE.read_text(), flags=re.MULTILINE)[1:]:
-        first, _, sql = part.partition("\n")
-        head = re.fullmatch(r"(.*?) \[(\d+) of (\d+)(, ordered)?\]", first)
-        assert head is not None, first
-        found.append(Case(head[1], int(head[2]), int(head[3]), bool(head[4]), sql.strip()))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +51,7 @@ def arrow(tables: dict[str, DataFrame]) -> dict[str, pa.Table]:
     return {name: frame.toArrow() for name, frame in tables.items()}
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases_in(FILE), ids=lambda case: case.name)
 def test_a_hard_statement_gives_what_spark_gives(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame], arrow: dict[str, pa.Table]
 ) -> None:
@@ -85,7 +68,7 @@ def test_a_hard_statement_gives_what_spark_gives(
     assert_same_in_process(in_process, wanted.schema, wanted.collect(), ordered=case.ordered)
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases_in(FILE), ids=lambda case: case.name)
 def test_a_hard_statement_is_written_out(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
@@ -12,7 +11,13 @@ from typer.testing import CliRunner
 
 import weft
 from engines.spark import statement_tables
-from engines.spark.statement_check import assert_same, assert_same_in_process, views
+from engines.spark.statement_check import (
+    Case,
+    assert_same,
+    assert_same_in_process,
+    cases_in,
+    views,
+)
 from weft.cli.app import app
 from weft.statement import run_statements
 from weft.statement.notes import Note
@@ -27,25 +32,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 FILE = Path(__file__).with_name("statements.sql")
 IN_PROCESS = Path(__file__).with_name("statements_in_process.txt")  # those that run without Spark
-
-
-class Case(NamedTuple):
-    name: str
-    shared: int  # blocks of it that are shared
-    blocks: int
-    ordered: bool
-    sql: str
-
-
-def cases() -> list[Case]:
-    """Read the statements; the line above each names it and counts its shared blocks."""
-    found = []
-    for part in re.split(r"^-- name: ", FILE.read_text(), flags=re.MULTILINE)[1:]:
-        first, _, sql = part.partition("\n")
-        head = re.fullmatch(r"(.*?) \[(\d+) of (\d+)(, ordered)?\]", first)
-        assert head is not None, first
-        found.append(Case(head[1], int(head[2]), int(head[3]), bool(head[4]), sql.strip()))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +56,7 @@ def answer_in_process(case: Case, arrow: dict[str, pa.Table]) -> pa.Table | None
     return found
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases_in(FILE), ids=lambda case: case.name)
 def test_a_statement_gives_what_spark_gives(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame], arrow: dict[str, pa.Table]
 ) -> None:
