@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -104,7 +105,8 @@ def _ours(
         yield f"No figures: {why}. `weft bench {figure.entry}` makes them."
         return
     size = "; small inputs and few rounds, a check, no figures" if quick else ""
-    told = f"{datetime.now(UTC):%Y-%m-%d}{size}: {outcome.question}"
+    load = f"load {os.getloadavg()[0]:.1f}"  # what else ran is part of a time
+    told = f"{datetime.now(UTC):%Y-%m-%d}, {load}{size}: {outcome.question}"
     yield f"Ours, `weft bench {figure.entry}`, {told}"
     yield ""
     if picture:

@@ -8,12 +8,18 @@ time grows as the variable does, and 0 where it does not grow.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from math import log
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.bench.frame import Column, Entry, Panel, Row, Sheet, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MIB = 1 << 20
 _TIMEOUT_S = 1800
@@ -112,36 +118,22 @@ def measure(engine: str, given: dict[str, int]) -> dict[str, float]:
 
 
 def _peak_bytes() -> int:
-    """The most memory that this process has had, and that of Spark's, which is its child."""
-    import resource
-    from pathlib import Path
+    """The most memory that this process has had, and that of Spark's, which comes from it."""
+    from weft.engines.measures import peak_resident_bytes
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    status = Path("/proc")
-    for child in status.glob("[0-9]*/status"):
-        try:
-            told = dict(
-                line.split(":", 1) for line in child.read_text().splitlines() if ":" in line
-            )
-        except OSError:
-            continue  # it has ended since
-        if told["Name"].strip() == "java" and "VmHWM" in told and _is_ours(told["PPid"].strip()):
-            peak += int(told["VmHWM"].split()[0]) * 1024
-    return peak
+    return (peak_resident_bytes() or 0) + sum(
+        int(told["VmHWM"].split()[0]) * 1024 for told in _children(os.getpid()) if "VmHWM" in told
+    )
 
 
-def _is_ours(parent: str) -> bool:
-    import os
-    from pathlib import Path
-
-    while parent not in ("0", "1"):
-        if int(parent) == os.getpid():
-            return True
-        stat = Path(f"/proc/{parent}/stat")
-        if not stat.exists():
-            return False
-        parent = stat.read_text().rsplit(")", 1)[1].split()[1]
-    return False
+def _children(parent: int) -> Iterator[dict[str, str]]:
+    """Yield what Linux tells of the processes that come from one, directly or not."""
+    listed = Path(f"/proc/{parent}/task/{parent}/children")
+    for child in listed.read_text().split() if listed.exists() else ():
+        with suppress(OSError):  # it has ended since
+            lines = Path(f"/proc/{child}/status").read_text().splitlines()
+            yield dict(line.split(":", 1) for line in lines if ":" in line)
+        yield from _children(int(child))
 
 
 def _workload(windows: int, queries: int) -> Any:
@@ -179,6 +171,8 @@ def _local_run(sizes: dict[str, int], workload: Any) -> Any:
 
 
 def _spark_run(sizes: dict[str, int], workload: Any) -> Any:
+    import atexit
+    import shutil
     import tempfile
 
     from pyspark.sql import functions as F
@@ -190,11 +184,12 @@ def _spark_run(sizes: dict[str, int], workload: Any) -> Any:
 
     session = local_session(sizes["workers"])
     folder = tempfile.mkdtemp(prefix="weft-growth-")
-    path = f"{folder}/events.parquet"
-    write_table(draw_events(sizes["events"], sizes["keys"]), path)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    given, kept = (f"{folder}/{name}" for name in ("events.parquet", "events"))
+    write_table(draw_events(sizes["events"], sizes["keys"]), given)
     # Several files, as data of any size have: one would be read by one task.
-    session.read.parquet(path).repartitionByRange(8, "ts").write.parquet(f"{folder}/events")
-    events = session.read.parquet(f"{folder}/events")
+    session.read.parquet(given).repartitionByRange(8, "ts").write.parquet(kept)
+    events = session.read.parquet(kept)
 
     def run() -> list[Any]:
         found = weft.run(workload, {"events": events})

@@ -108,10 +108,11 @@ def _spark(quick: bool) -> Sheet:
             windows=windows,
             aggs={"lo": agg.min("temp")},
         )
-        inputs = Inputs(frame, Workload([query]))
-        runner = run_shared(inputs)
-        if quick and (text := same_answers(run_stock(inputs)(), runner())):
+        # Stock Spark takes minutes for all events, so answers are compared over some of them.
+        some = Inputs(readings(_QUICK_EVENTS), Workload([query]))
+        if text := same_answers(run_stock(some)(), run_shared(some)()):
             wrong.append(f"{label}: {text}")
+        runner = run_shared(Inputs(frame, Workload([query])))
         runners = {
             _SCAN: lambda: write_nowhere(needed),
             _HASH: lambda: write_nowhere(needed.groupBy("device").agg(F.min("temp"))),

@@ -158,10 +158,11 @@ def _spark(quick: bool) -> Sheet:
         runners: dict[str, Runner] = {"weft": run_shared(inputs)}
         if count <= _MOST_ALONE["stock"]:
             runners["stock"] = run_stock(inputs)
-        answers = {name: runner() for name, runner in runners.items()}
-        if "stock" in answers and (text := same_answers(answers["stock"], answers["weft"])):
+        # Stock Spark takes minutes for many windows, so answers are compared over some events.
+        some = Inputs(readings(_QUICK_EVENTS), inputs.workload)
+        if text := same_answers(run_stock(some)(), run_shared(some)()):
             wrong.append(f"{count} windows: {text}")
-        ((seen),) = answers["weft"].values()
+        (seen,) = runners["weft"]().values()
         rows[count] = (seen if isinstance(seen, dict) else seen.get)["rows"]
         runners["rows alone"] = _rows_alone(frame.sparkSession, rows[count])
         found = seconds_of(runners, _QUICK_ROUNDS if quick else _ROUNDS)
