@@ -29,9 +29,10 @@ VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 CLIENT = "4.2.0"  # the newest there is; servers of a newer Spark take older clients
 # Newer ones have a parser that is built from sources.
 DBT = ("dbt-core<1.12", "dbt-duckdb<1.12")
+LAKES = {"delta": "4.2.1", "iceberg": "4.1.4"}  # the newest Spark that each one's connector knows
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "versions.md"
-TRIAL = ROOT / "tests" / "compat" / "spark_version.py"
+TRIALS = ROOT / "tests" / "compat"
 PATIENCE_S = 600
 HEADER = """\
 # Versions of Spark
@@ -44,6 +45,12 @@ that weft refuses, with the reason below.
 CLIENTS = """\
 `pyspark-client` is the part of PySpark that talks to a server of Spark Connect, without Spark and
 Java. Batches run with it alone; what is in Python runs by the server's Python, which needs weft.
+
+"""
+CONNECTORS = """\
+The sinks `delta://` and `iceberg://` need no jar and run with every Spark above. With the newest
+Spark that each lake's own connector knows, that connector reads what a stream of weft's wrote over
+a restart, and weft reads what it wrote, in batch and as a stream:
 
 """
 
@@ -80,15 +87,26 @@ def trial(version: str, remote: str | None, *folders: Path) -> dict[str, Any]:
     found = with_packages(*folders)
     if remote is not None:
         found["SPARK_REMOTE"] = remote
+    return answered(f"Spark {version}", found, "spark_version.py")
+
+
+def lake(kind: str) -> dict[str, str]:
+    """Let Spark's own connector of a lake read what weft writes, and the other way round."""
+    pyspark = environment(LAKES[kind], "--no-deps", f"pyspark=={LAKES[kind]}")
+    return answered(kind, with_packages(pyspark, ROOT / "tests"), "lake_tables.py", kind)
+
+
+def answered(what: str, variables: dict[str, str], script: str, *words: str) -> dict[str, Any]:
+    """Run a trial in a process of its own, and return its last line."""
     run = subprocess.run(
-        [sys.executable, str(TRIAL)],
-        env=found,
+        [sys.executable, str(TRIALS / script), *words],
+        env=variables,
         stdout=subprocess.PIPE,
         text=True,
         timeout=PATIENCE_S,
     )
     if run.returncode != 0:
-        raise SystemExit(f"the trial of Spark {version} ended with {run.returncode}")
+        raise SystemExit(f"the trial of {what} ended with {run.returncode}")
     told: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
     return told
 
@@ -167,11 +185,17 @@ def dbt_example() -> dict[str, str]:
     return {name: known[name] for name in names}
 
 
-def page(results: list[dict[str, Any]], clients: list[dict[str, Any]], dbt: dict[str, str]) -> str:
+def page(
+    results: list[dict[str, Any]],
+    clients: list[dict[str, Any]],
+    lakes: dict[str, dict[str, str]],
+    dbt: dict[str, str],
+) -> str:
     """Write the tables, and under them why what does not work does not."""
     others = ", ".join(f"{name} {own}" for name, own in dbt.items())
+    own = "".join(f"- `{kind}://`: {of[kind]}, Spark {of['spark']}\n" for kind, of in lakes.items())
     return (
-        f"{HEADER}{table(results)}\n{CLIENTS}{table(clients)}\n"
+        f"{HEADER}{table(results)}\n{CLIENTS}{table(clients)}\n{CONNECTORS}{own}\n"
         f"The project of dbt in `examples/dbt` was built, and its test passed, with {others}.\n"
     )
 
@@ -206,12 +230,15 @@ def say(text: str) -> None:
 
 def main() -> None:
     """Try what is named, or all, and write the page if it was all."""
-    asked = sys.argv[1:] or (*VERSIONS, "client", "dbt")
-    results, clients, dbt = [], [], {}
+    asked = sys.argv[1:] or (*VERSIONS, "client", *LAKES, "dbt")
+    results, clients, lakes, dbt = [], [], {}, {}
     for name in asked:
         if name == "client":
             clients.append(client())
             say(json.dumps(clients[-1]))
+        elif name in LAKES:
+            lakes[name] = lake(name)
+            say(json.dumps(lakes[name]))
         elif name == "dbt":
             dbt = dbt_example()
             say(json.dumps(dbt))
@@ -221,7 +248,7 @@ def main() -> None:
                     results.append(tried(name, remote))
                     say(json.dumps(results[-1]))
     if not sys.argv[1:]:
-        PAGE.write_text(page(results, clients, dbt), encoding="utf-8")
+        PAGE.write_text(page(results, clients, lakes, dbt), encoding="utf-8")
         say(f"wrote {PAGE.relative_to(ROOT)}")
     every = [*results, *clients]
     broken = [t for t in every for answer in t.values() if str(answer).startswith("fails")]

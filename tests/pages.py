@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import shutil
 import subprocess
@@ -49,8 +50,10 @@ class Server:
 @contextmanager
 def serving(*words: str, cwd: Path) -> Iterator[Server]:
     command = [sys.executable, "-m", "weft", "ui", "--port", "0", *words]
+    # Its address must come through a pipe at once, also where Python holds back what is printed.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     process = subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=cwd, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     assert process.stderr is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -13,9 +12,11 @@ import pytest
 
 import weft
 from pages import Server, serving
+from weft.calibration.clocks import processor_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SQL = "SELECT COUNT(*) AS n FROM t GROUP BY window(ts, '1 minute')"
 
@@ -163,8 +164,3 @@ def test_a_page_that_is_open_costs_under_one_percent(tmp_path: Path) -> None:
     print(f"page: {share:.2%} of a core; driver: {driver * 1e3:.2f} ms a micro-batch")
     assert share / (os.cpu_count() or 1) < 0.01
     assert driver < 0.002, "1 % of a micro-batch of 200 ms"
-
-
-def processor_seconds(process: int) -> float:
-    figures = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(figures[11]) + int(figures[12])) / os.sysconf("SC_CLK_TCK")

@@ -21,13 +21,17 @@ def seconds_of(clock: Clock, *, children: bool) -> Callable[[], float]:
     """
     if not children:
         return process_time
-    return perf_counter if clock == "wall" else _tree_seconds
+    return perf_counter if clock == "wall" else _seconds_per_core
 
 
-def _tree_seconds() -> float:
-    """Add up what this process and all below it have worked, on Linux; per core.
+def _seconds_per_core() -> float:
+    return processor_seconds(os.getpid()) / (os.cpu_count() or 1)
 
-    >>> _tree_seconds() > 0
+
+def processor_seconds(top: int) -> float:
+    """Add up what a process and all below it have worked, on Linux.
+
+    >>> processor_seconds(os.getpid()) > 0
     True
     """
     parents: dict[int, int] = {}
@@ -40,8 +44,8 @@ def _tree_seconds() -> float:
         number = int(place.parent.name)
         parents[number] = int(words[_PARENT])
         ticks[number] = sum(map(int, words[_USER:_REAPED]))
-    spent = sum(t for number, t in ticks.items() if _is_below(number, os.getpid(), parents))
-    return spent / os.sysconf("SC_CLK_TCK") / (os.cpu_count() or 1)
+    spent = sum(t for number, t in ticks.items() if _is_below(number, top, parents))
+    return spent / os.sysconf("SC_CLK_TCK")
 
 
 def _is_below(number: int, top: int, parents: dict[int, int]) -> bool:

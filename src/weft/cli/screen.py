@@ -20,8 +20,12 @@ _UNBOUNDED_COLUMNS = 10_000
 
 
 def say(text: str = "") -> None:
-    """Print text to standard output as it is: not wrapped, not coloured."""
+    """Print text to standard output as it is, not wrapped, not coloured, and at once.
+
+    Whoever reads a pipe learns the address of a page, or a row, while the command still runs.
+    """
     sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def show_rows(table: pa.Table, limit: int, title: str = "", rows: int | None = None) -> None:

@@ -14,8 +14,6 @@ from weft.expression import canonical, spelled, stripped, tree
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sqlglot import exp
-
 
 @lru_cache(maxsize=4096)
 def conditions_of(where: str) -> tuple[str, ...]:
@@ -39,6 +37,27 @@ def conditions_of(where: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4096)
+def alternatives_of(condition: str) -> tuple[str, ...]:
+    """List the filters that a condition joins by OR, each once, in its order.
+
+    >>> alternatives_of("(a = 1 OR b > 2 AND c) OR d"), alternatives_of("a AND b")
+    (('a = 1', 'b > 2 AND c', 'd'), ('a AND b',))
+    """
+    from sqlglot import exp
+
+    found: dict[str, None] = {}
+    waiting = [tree(condition)]
+    while waiting:
+        node = stripped(waiting.pop())
+        if isinstance(node, exp.Or):
+            waiting += [node.expression, node.this]
+        else:
+            found[spelled(node)] = None
+    return tuple(found)
+
+
+@lru_cache(maxsize=65536)
 def implies(stronger: str | None, weaker: str | None) -> bool:
     """Tell whether events that pass one filter are known to pass the other.
 
@@ -106,23 +125,32 @@ def cannot_fail(text: str) -> bool:
 
 
 def _follows(wanted: str, stronger: str, known: tuple[str, ...]) -> bool:
-    from sqlglot import exp
-
     if wanted in known:
         return True
-    node = stripped(tree(wanted))
-    if isinstance(node, exp.Or):
-        return any(implies(stronger, spelled(side)) for side in (node.this, node.expression))
-    limit = _comparison(node)
+    sides = alternatives_of(wanted)
+    if len(sides) > 1:
+        # One side of it is known, or fewer sides than it has.
+        return any(implies(stronger, side) for side in sides) or any(
+            set(alternatives_of(text)) <= set(sides) for text in known
+        )
+    limit = _comparison(wanted)
     return limit is not None and any(
-        _within(found, limit) for text in known if (found := _comparison(stripped(tree(text))))
+        _within(found, limit) for text in known if (found := _comparison(text))
     )
 
 
-def _comparison(node: exp.Expr) -> tuple[str, int, int] | None:
-    """Read `x > 5` as (x, from, to), in whole numbers; None where it is something else."""
+@lru_cache(maxsize=4096)
+def _comparison(text: str) -> tuple[str, int, int] | None:
+    """Read `x > 5` as (x, from, to), in whole numbers; None where it is something else.
+
+    Halves stand for the open ends: x > 5 begins above 5, whatever numbers x holds.
+
+    >>> _comparison("x > 5") == ("x", 11, 2**80), _comparison("x = y")
+    (True, None)
+    """
     from sqlglot import exp
 
+    node = stripped(tree(text))
     if not isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ):
         return None
     side, negative = stripped(node.expression), False
@@ -130,7 +158,6 @@ def _comparison(node: exp.Expr) -> tuple[str, int, int] | None:
         side, negative = stripped(side.this), True
     if not (isinstance(side, exp.Literal) and side.is_int):
         return None
-    # Halves stand for the open ends: x > 5 begins above 5, whatever numbers x holds.
     at = 2 * int(side.this) * (-1 if negative else 1)
     least, most = -(2**80), 2**80
     match node:

@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 import weft
 from weft.generate import sensors
 
-session = SparkSession.builder.master("local[2]").getOrCreate()
+builder = SparkSession.builder.master("local[2]")
+session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
 session.sparkContext.setLogLevel("ERROR")
 frame = session.createDataFrame(sensors(200, 2, devices=3, rate=1.0))
 asked = {"windows": {"1m": weft.tumbling("1 minute")}, "aggs": {"n": weft.agg.count()}}
