@@ -65,7 +65,7 @@ class Stream:
 PLAIN = [call for call in CALLS if all(argument.isidentifier() for argument in call.args)]
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_rows_of_a_stream_equal_the_reference_whenever_it_is_restarted(data: st.DataObject) -> None:
     unit_us = data.draw(st.sampled_from(UNITS))

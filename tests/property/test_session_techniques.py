@@ -271,7 +271,7 @@ def test_a_session_combines_as_often_as_published(name: str, n: int) -> None:
         assert max(counts) <= (8 if name == "daba" else 6)
 
 
-@pytest.mark.parametrize("n", [4, 8, 16])
+@pytest.mark.parametrize("n", [4, 8, pytest.param(16, marks=pytest.mark.soak)])
 def test_a_deque_compares_less_than_twice_a_slide(n: int) -> None:
     counts = slides("slick_deque", n, "max")
     assert sum(counts) / len(counts) == pytest.approx(2 - 2 / n, abs=0.15)

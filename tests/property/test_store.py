@@ -61,7 +61,7 @@ def assert_equal_to_a_run(workload: Workload, got: Any, tables: list[pa.Table]) 
         )
 
 
-@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(workload=workloads(TIMED), batches=BATCHES)
 def test_any_steps_and_refreshes_give_what_a_run_over_all_events_does(
     tmp_path_factory: Any, workload: Workload, batches: list[tuple[str, pa.Table]]

@@ -31,11 +31,11 @@ def small(entry: Race) -> Race:
 @pytest.mark.parametrize(
     "name",
     [
-        "spark-batch/tumbling_20",
+        pytest.param("spark-batch/tumbling_20", marks=pytest.mark.soak),
         pytest.param("spark-batch/feature_model", marks=pytest.mark.soak),
         pytest.param("spark-batch/rollup", marks=pytest.mark.soak),
         pytest.param("spark-batch/mixed_20", marks=pytest.mark.soak),
-        pytest.param("spark-batch/one_window", marks=pytest.mark.soak),
+        "spark-batch/one_window",
         pytest.param("spark-batch/sparse", marks=pytest.mark.soak),
         pytest.param("spark-batch/hop_600_10", marks=pytest.mark.soak),
     ],

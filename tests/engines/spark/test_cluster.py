@@ -130,6 +130,7 @@ session.stop()
 '''
 
 
+@pytest.mark.soak
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="submits a job of its own")
 def test_the_package_ships_to_a_cluster_with_py_files(tmp_path: Path) -> None:
     alone = [str(python_without_weft(tmp_path)), "-c", "import weft"]

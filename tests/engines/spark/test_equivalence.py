@@ -57,7 +57,7 @@ def assert_same(
     got.unpersist()
 
 
-@settings(max_examples=examples(6), deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=CHECKS)
 @given(
     workload=workloads(window=periodic_windows(), most=2),
     table=events(),
@@ -85,7 +85,7 @@ def at_distinct_times(table: pa.Table) -> pa.Table:
     return table.take(np.unique(times, return_index=True)[1])
 
 
-@settings(max_examples=examples(6), deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=CHECKS)
 @given(
     workload=workloads(most=4),
     table=events(),

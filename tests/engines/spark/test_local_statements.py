@@ -220,7 +220,7 @@ def tables(frames: dict[str, DataFrame]) -> dict[str, pa.Table]:
 
 
 @settings(
-    max_examples=examples(15),
+    max_examples=examples(8),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(text=statements())

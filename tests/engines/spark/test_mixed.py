@@ -31,7 +31,7 @@ WHOLE = tuple(call for call in DECOMPOSABLE if "x" not in call.args)
 FILTERS = (None, "day = 1 AND action = 'buy'", "day = 1 AND action = 'error'")
 
 
-@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     workload=workloads(periodic_windows(6), st.sampled_from(WHOLE), most=8),
     table=events(),

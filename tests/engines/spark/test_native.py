@@ -96,7 +96,11 @@ def test_a_factor_tree_of_any_depth_takes_two_exchanges(
 
 @pytest.mark.parametrize(
     ("planner", "strategy"),
-    [("independent", "native"), ("slice", "native"), ("slice", "columnar")],
+    [
+        pytest.param("independent", "native", marks=pytest.mark.soak),
+        ("slice", "native"),
+        pytest.param("slice", "columnar", marks=pytest.mark.soak),
+    ],
 )
 def test_ten_thousand_windows_compile_and_run(
     spark: SparkSession, explained: Explained, planner: str, strategy: str

@@ -143,8 +143,8 @@ def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> 
 def test_drivers_that_are_killed_between_two_writes_lose_and_repeat_nothing(
     streams: Any, readings: pa.Table
 ) -> None:
-    streams.write(readings, 8, disorder_s=20)
-    points = ("state.committed:2", "rows.written:2", "batch.done:2", "")
+    streams.write(readings, 5, disorder_s=20)
+    points = ("state.committed:2", "rows.written:2", "")  # all others: within one Spark
     lives = [Life(streams.place, "native", points[0])]
     try:
         for point in points[1:]:

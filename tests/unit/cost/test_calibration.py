@@ -18,6 +18,7 @@ def own_folder(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("WEFT_COEFFICIENTS", str(tmp_path))
 
 
+@pytest.mark.soak
 def test_calibration_fits_the_reference_engine() -> None:
     seen: list[str] = []
     found = calibrate("reference", events=300, progress=seen.append)
