@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from weft.engines.spark.streaming.checkpoint.record import Record
-    from weft.ui.attached import Attached
+    from weft.ui.attached import Attached, Seen
     from weft.ui.settings import Settings
 
 _MOST_BYTES = 1 << 20  # of a form
@@ -167,22 +167,19 @@ class Pages:
         from weft.ui import streams_page
 
         sent: dict[str, str] = {}
-        drawn: Record | None = None
+        drawn: Seen | None = None
         quiet_s = 0.0
         while not await request.is_disconnected():
-            try:
+            parts: dict[str, str] = {}
+            with suppress(WeftError):
                 seen = await anyio.to_thread.run_sync(one.look)
-            except WeftError:
-                parts = {}
-            else:
-                at, changes = one.number, self._settings.allow_changes
-                parts = {
-                    f"curves-{at}": streams_page.curves(seen),
-                    f"queries-{at}": streams_page.queries(at, seen, changes),
-                }
-                if seen.record is not drawn:
-                    parts[f"graph-{at}"] = plan_page.graph_of(seen.record.plan)
-                    drawn = seen.record
+                if seen is not drawn:
+                    at, changes = one.number, self._settings.allow_changes
+                    parts[f"curves-{at}"] = streams_page.curves(seen)
+                    parts[f"queries-{at}"] = streams_page.queries(at, seen, changes)
+                    if drawn is None or seen.record is not drawn.record:
+                        parts[f"graph-{at}"] = plan_page.graph_of(seen.record.plan)
+                    drawn = seen
             new = {name: text for name, text in parts.items() if sent.get(name) != text}
             for name, text in new.items():
                 lines = "".join(f"data: {line}\n" for line in (name, *text.splitlines()))

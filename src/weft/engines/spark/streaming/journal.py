@@ -43,6 +43,7 @@ class Journal:
         self._place = own / "progress.jsonl"
         self._sinks = own / "sinks.json"
         self._lines: deque[str] | None = None  # read when the first is added
+        self._known: dict[str, Progress] = {}  # what lines said that were read before
 
     def add(self, progress: Progress) -> None:
         """Keep the figures of a micro-batch, and forget the oldest.
@@ -69,11 +70,12 @@ class Journal:
         >>> len(known), known[0].batch, known[-1].batch
         (500, 2, 501)
         """
-        found: list[Progress] = []
+        found: dict[str, Progress] = {}
         for line in self._kept_lines():
             with suppress(ValueError, TypeError):  # a line that is damaged tells nothing
-                found.append(Progress(**json.loads(line)))
-        return found
+                found[line] = self._known.get(line) or Progress(**json.loads(line))
+        self._known = found
+        return list(found.values())
 
     def _kept_lines(self) -> list[str]:
         try:
