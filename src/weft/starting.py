@@ -80,6 +80,7 @@ def start(
         stream.awaitTermination()
     """
     from weft.engines.local.state.custom_partials import Trust
+    from weft.engines.spark.streaming.checkpoint.occupancy import held
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
     from weft.engines.spark.streaming.columnar.strategy import stored_for
@@ -94,7 +95,7 @@ def start(
         strategy = COLUMNAR
     record = record_for(workload, sources, kept, strategy, planner, statistics, mode, technique)
     session = next(iter(sources.values())).sparkSession
-    with stored_for(record.strategy, session):
+    with held(kept.own) as hold, stored_for(record.strategy, session):
         roots = SinkRoots.of(sink_roots, sinks)
         fan_out = _fan_out(record, sources, sinks, kept, roots, trust, store)
         writer = (
@@ -107,6 +108,7 @@ def start(
         journal, listener = Journal(kept.own), listener_of(session)
         journal.tell_sinks(fan_out.routes)
         running = triggered(writer, trigger).start()
+        listener.release_after(running, hold)
         listener.follow(str(running.runId), journal)
         return running
 

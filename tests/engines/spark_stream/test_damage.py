@@ -7,8 +7,10 @@ import os
 import random
 import re
 import subprocess
+import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -17,6 +19,7 @@ import weft
 from engines.spark_stream.test_pieces import asked, record_of, scope_of
 from weft.engines.local.state.arrow_shelf import table_chunk
 from weft.engines.spark.streaming.checkpoint.control import Answer, Control
+from weft.engines.spark.streaming.checkpoint.occupancy import held
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.engines.spark.streaming.checkpoint.versions import Versions, version_at
@@ -196,3 +199,50 @@ def test_a_full_disk_leaves_what_was_written_before(tmp_path: Path) -> None:
 def free_bytes(disk: Path) -> int:
     told = os.statvfs(disk)
     return told.f_bavail * told.f_frsize
+
+
+HOLDER = """
+import sys, time
+from weft.engines.spark.streaming.checkpoint.occupancy import held
+from weft.engines.spark.streaming.checkpoint.places import Place
+
+with held(Place.of(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_checkpoint_has_one_driver_and_a_kill_sets_it_free(tmp_path: Path) -> None:
+    own = Place.of(tmp_path / "c" / "weft")
+    command = [sys.executable, "-c", HOLDER, str(own)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "held\n"
+            told = f"with the checkpoint {tmp_path / 'c'} already: process {other.pid} on "
+            with pytest.raises(weft.UnsupportedError, match=re.escape(told)), held(own):
+                pass
+        finally:
+            other.kill()
+    with held(own) as hold:
+        assert hold is not None
+    hold.release()
+
+
+def test_a_checkpoint_is_free_when_the_start_fails_and_when_the_stream_has_ended(
+    tmp_path: Path,
+) -> None:
+    own = Place.of(tmp_path)
+    with suppress(RuntimeError), held(own):
+        raise RuntimeError
+    with held(own) as first:
+        assert first is not None
+        first.running = mock.Mock(isActive=True)
+    with pytest.raises(weft.UnsupportedError, match="already: process"), held(own):
+        pass
+    first.running.isActive = False  # and nobody has told yet
+    with held(own) as second:
+        assert second is not None
+    first.release()
+    assert not second.file.closed
+    second.release()

@@ -166,6 +166,20 @@ def test_refusals(streams: Any, readings: pa.Table) -> None:
         weft.start(workload_of(LOWS), tables, "x", streams.place / "c3")
 
 
+def test_a_checkpoint_runs_one_stream_at_a_time(streams: Any, readings: pa.Table) -> None:
+    streams.write(readings, 1)
+
+    def start(trigger: str | None = None) -> Any:
+        place = streams.place
+        return weft.start(LOWS, {"r": streams.read()}, place / "out", place / "c", trigger)
+
+    running = start()
+    with pytest.raises(weft.UnsupportedError, match="a stream runs with the checkpoint"):
+        start()
+    running.stop()
+    start("once").awaitTermination()  # at once, whether or not the end was told
+
+
 def test_a_table_sink_and_updates_of_open_windows(streams: Any, readings: pa.Table) -> None:
     """One stream, two sinks: a table of the catalog, and a function that sees every update."""
     streams.write(readings, 2)

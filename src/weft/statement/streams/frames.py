@@ -59,9 +59,11 @@ def start_rows(
     trigger: Duration | None = None,
 ) -> StreamingQuery:
     """Start a statement over streams; its rows go into the sink, each once."""
+    from weft.engines.spark.streaming.checkpoint.occupancy import held
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
     from weft.engines.spark.streaming.columnar.strategy import stored_for
+    from weft.engines.spark.streaming.journal import listener_of
     from weft.engines.spark.streaming.sinks import Origin, ToldSink, as_sink
     from weft.plan.body import COLUMNAR
     from weft.starting import triggered
@@ -84,8 +86,10 @@ def start_rows(
             taken.unpersist()
 
     session = next(iter(sources.values())).sparkSession
-    with stored_for(COLUMNAR, session):
+    with held(kept.own) as hold, stored_for(COLUMNAR, session):
         given: dict[str, Any] = dict(sources)
         rows = sql(text, **given)
         writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(kept.place))
-        return triggered(writer, trigger).start()
+        running = triggered(writer, trigger).start()
+        listener_of(session).release_after(running, hold)
+        return running

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
+    from pyspark.sql.streaming.query import StreamingQuery
 
+    from weft.engines.spark.streaming.checkpoint.occupancy import Hold
     from weft.engines.spark.streaming.checkpoint.places import Place
     from weft.engines.spark.streaming.sinks import Route
 
@@ -99,6 +101,7 @@ class JournalListener(StreamingQueryListener):
 
     def __init__(self) -> None:
         self._journals: dict[str, Journal] = {}
+        self._holds: dict[str, Hold] = {}
         # A report may come before whoever starts the stream knows its number.
         self._early: deque[tuple[str, Progress]] = deque(maxlen=_EARLY_REPORTS)
         self._lock = Lock()
@@ -110,6 +113,16 @@ class JournalListener(StreamingQueryListener):
             for told, progress in self._early:
                 if told == run:
                     journal.add(progress)
+
+    def release_after(self, running: StreamingQuery, hold: Hold | None) -> None:
+        """Hold the checkpoint of a stream until it ends."""
+        if hold is None:
+            return
+        with self._lock:
+            hold.running = running
+            self._holds[str(running.runId)] = hold
+        if not hold.is_needed:  # the news of its end may have come before
+            hold.release()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is known yet."""
@@ -127,9 +140,13 @@ class JournalListener(StreamingQueryListener):
                 journal.add(progress)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Forget the run."""
+        """Forget the run, and let others have its checkpoint."""
+        run = str(event.runId)
         with self._lock:
-            self._journals.pop(str(event.runId), None)
+            self._journals.pop(run, None)
+            hold = self._holds.pop(run, None)
+        if hold is not None:
+            hold.release()
 
 
 _LISTENERS: WeakKeyDictionary[Any, JournalListener] = WeakKeyDictionary()
