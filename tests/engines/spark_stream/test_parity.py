@@ -23,7 +23,9 @@ from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor
 from weft.engines.spark.streaming.progress import Progress
+from weft.plan import Roll
 from weft.plan.planned_scope import planned_scopes
+from weft.techniques import TECHNIQUES
 from weft.testing import assert_same_rows
 from weft.testing.strategies import (
     DECOMPOSABLE,
@@ -91,6 +93,39 @@ def test_the_processor_closes_and_drops_what_the_oracle_does(data: st.DataObject
     oracle = StreamOracle(plan, delay, MILLISECOND_US).played(batches)
     assert_same_rows(query, got, oracle.tables(table.schema)["q"])
     assert late == oracle.late_events
+
+
+INCREMENTAL = [name for name, one in TECHNIQUES.items() if one.form == "incremental"]
+
+
+@pytest.mark.parametrize("technique", INCREMENTAL)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_processor_runs_the_technique_that_the_plan_names(technique: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    selects = "selective" in TECHNIQUES[technique].needs
+    aggs = {"most": weft.agg.max("i")} if selects else {"total": weft.agg.sum("i")}
+    windows = {f"{r}s": weft.hopping(f"{r} seconds", "3 seconds") for r in (9, 30, 41)}
+    query = weft.Query(
+        "q", source="s", time="ts", keys=["k"], windows=windows, watermark="10 seconds",
+        aggs=aggs,
+    )  # fmt: skip
+    table = random_events(random, 400)
+    known = table.filter(pc.is_valid(table["ts"]))
+    late = random.integers(0, 25 * SECOND_US, known.num_rows)
+    arrival = known["ts"].cast(pa.int64()).to_numpy() + late
+    ordered = known.take(pa.array(np.argsort(arrival, kind="stable")))
+    batches = [ordered.slice(at, 40) for at in range(0, ordered.num_rows, 40)]
+    plan = weft.optimize(
+        query, "slice", "spark", exact_columns={"s": frozenset({"i"})}, strategy="columnar",
+        micro_batch="5 seconds", technique=technique,
+    )  # fmt: skip
+    named = {node.technique for node in plan.nodes if isinstance(node, Roll)}
+    assert named == {technique}
+    got, dropped = processed(query, plan, batches)
+    oracle = StreamOracle(plan, query.watermark_us or 0, MILLISECOND_US).played(batches)
+    assert oracle.late_events > 5
+    assert_same_rows(query, got, oracle.tables(table.schema)["q"])
+    assert dropped == oracle.late_events
 
 
 def processed(query: weft.Query, plan: weft.Plan, batches: list[pa.Table]) -> tuple[pa.Table, int]:
