@@ -38,19 +38,22 @@ def run(
     console: Console | None = None,
     workloads: int | None = None,
     report_path: Path | str | None = None,
+    session: str = "weft",
 ) -> int:
     """Run entries by name, group or pattern; return 1 when a bar is missed or an answer is wrong.
 
     No name runs all; `workloads` is the most that entries draw at random. With `report_path` those
     entries are meant that reproduce the papers, and a report is written: Markdown, with pictures
-    in a folder beside it. Raises `QueryError` for a name that no entry has, before anything runs.
+    in a folder beside it. Entries against stock Spark run in weft's own `session` or in one as
+    Spark gives it, "spark". Raises `QueryError` for a name that no entry has, before anything runs.
     """
     from weft.bench.suite.regret.draws import at_most
+    from weft.bench.suite.spark.sessions import in_session
 
     if report_path is not None:
         reproduced = select(reproduction.names(), entries())
         return write_report(select(names, reproduced), Path(report_path), quick, console)
-    with at_most(workloads):
+    with at_most(workloads), in_session(session):
         return run_entries(select(names, entries()), quick, json_path, plot_dir, console)
 
 

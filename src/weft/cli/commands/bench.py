@@ -37,6 +37,15 @@ def command(
             "--workloads", metavar="N", min=1, help="Random workloads to draw, where entries do."
         ),
     ] = None,
+    session: Annotated[
+        str,
+        typer.Option(
+            "--session",
+            metavar="weft|spark",
+            help="The session of entries against stock Spark: weft's own, or as Spark gives it.",
+            show_default=True,
+        ),
+    ] = "weft",
     json: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write every figure to this file.")
     ] = None,
@@ -72,5 +81,6 @@ def command(
             plot_dir=plot,
             workloads=workloads,
             report_path=report,
+            session=session,
         )
     )

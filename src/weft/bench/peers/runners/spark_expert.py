@@ -62,7 +62,8 @@ def _clocked(query: Query) -> dict[str, Window]:
     return {label: w for label, w in query["windows"].items() if w["kind"] != "session"}
 
 
-def _sliced(queries: list[Query], events: Any) -> tuple[Any, int]:
+def sliced(queries: list[Query], events: Any) -> tuple[Any, int]:
+    """Aggregate once, to slices that all windows of the clock are made of; return their width."""
     from pyspark.sql import functions as F
 
     width = gcd(
@@ -81,7 +82,8 @@ def _sliced(queries: list[Query], events: Any) -> tuple[Any, int]:
     return events.groupBy(slices, *sorted(keys)).agg(*calls), width
 
 
-def _from_slices(query: Query, label: str, window: Window, slices: Any, width: int) -> Any:
+def from_slices(query: Query, label: str, window: Window, slices: Any, width: int) -> Any:
+    """Make a window of the clock from slices."""
     from pyspark.sql import functions as F
 
     slide, count = window["slide_us"] // width, copies(window)
@@ -106,7 +108,8 @@ def _from_slices(query: Query, label: str, window: Window, slices: Any, width: i
     )
 
 
-def _sessions(query: Query, label: str, window: Window, events: Any) -> Any:
+def sessions(query: Query, label: str, window: Window, events: Any) -> Any:
+    """Make sessions, as Spark does."""
     from pyspark.sql import functions as F
 
     instance = F.session_window(query["time"], f"{window['gap_us']} microseconds").alias("i")
@@ -127,15 +130,15 @@ def _sessions(query: Query, label: str, window: Window, events: Any) -> Any:
 
 def _windows(job: Job, tables: dict[str, Any]) -> None:
     ((_, events),) = tables.items()
-    sliced = [query for query in job["queries"] if _clocked(query)]
-    slices, width = _sliced(sliced, events) if sliced else (events, 0)
-    if kept := sum(len(_clocked(query)) for query in sliced) > 1:
+    clocked = [query for query in job["queries"] if _clocked(query)]
+    slices, width = sliced(clocked, events) if clocked else (events, 0)
+    if kept := sum(len(_clocked(query)) for query in clocked) > 1:
         slices.persist()
     for query in job["queries"]:
         parts = [
-            _sessions(query, label, window, events)
+            sessions(query, label, window, events)
             if window["kind"] == "session"
-            else _from_slices(query, label, window, slices, width)
+            else from_slices(query, label, window, slices, width)
             for label, window in query["windows"].items()
         ]
         rows = reduce(lambda a, b: a.union(b), parts)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from weft.bench.frame import Bar, Case, Contender, Entry, Race
 from weft.bench.suite.mixed.inputs import EVENTS, QUICK_EVENTS, clicks, known, mixed_24
-from weft.bench.suite.spark.runs import CORES, write_nowhere
+from weft.bench.suite.spark.runs import write_nowhere
+from weft.bench.suite.spark.sessions import CORES
 from weft.query import Query, Workload
 
 if TYPE_CHECKING:

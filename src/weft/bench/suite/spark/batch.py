@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from weft import agg
 from weft.bench.frame import Bar, Case, Contender, Entry, Race
+from weft.bench.suite.spark.expert import run_expert
 from weft.bench.suite.spark.runs import (
     Inputs,
     inputs_of,
@@ -127,21 +128,22 @@ def _race(
     slice_s: int | None = None,
     slices_at_least: float = 0.0,
     rounds: int = 5,
-    stock_runs: int = 1,
+    stock_runs: int = 3,
     quick: Mapping[str, int] = MappingProxyType({}),
     **arguments: int,
 ) -> Race:
     """A race against stock Spark and, where one slicing serves all, its slice aggregate.
 
     `quick` has the arguments that differ where the race is only tried out. Runs of a second take
-    more `rounds`: Java goes on compiling during the first ten of them. Where stock Spark differs
-    from run to run, `stock_runs` times it several times.
+    more `rounds`: Java goes on compiling during the first ten of them. Stock Spark is timed
+    `stock_runs` times.
     """
     contenders = {
         "stock": Contender(run_stock, _NEEDS, runs=stock_runs),
+        "expert": Contender(run_expert, _NEEDS, runs=stock_runs),
         "weft": Contender(run_shared, _NEEDS),
     }
-    bars = [Bar("weft", "stock", at_least)]
+    bars = [Bar("weft", "stock", at_least), Bar("weft", "expert", 1.0)]
     if slice_s is not None:
         contenders["slices alone"] = Contender(_slice_aggregate(slice_s), _NEEDS, yardstick=True)
         bars.append(Bar("weft", "slices alone", slices_at_least))

@@ -16,11 +16,10 @@ from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from weft.bench.suite.spark.sessions import bench_session
 from weft.generate import sensors
-from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
-from weft.running import bind_tables
-from weft.statistics import Statistics
+from weft.running import plan_for
 from weft.tables import write_table
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 RATE = 1000.0  # events per second
 DEVICES = 10
-CORES = 2
 # Floating-point sums are added up in any order.
 _TOLERANCE = 1e-9
 _WEIGHTS = 1009
@@ -76,11 +74,9 @@ def stored(table: pa.Table, name: str) -> DataFrame:
 
     Times are written as numbers of microseconds, as table formats do, not in the older form.
     """
-    from weft.engines.spark.session import local_session
-
     given, path = _folder() / f"{name}.given.parquet", str(_folder() / name)
     write_table(table, given)
-    session = local_session(CORES)
+    session = bench_session()
     form = "spark.sql.parquet.outputTimestampType"
     session.conf.set(form, "TIMESTAMP_MICROS")
     session.read.parquet(str(given)).write.parquet(path)
@@ -117,15 +113,18 @@ def _with_windows(query: Query, most: int) -> Query:
     )
 
 
-def planned(inputs: Inputs, planner: str = "auto") -> Plan:
-    """Plan the queries, knowing the rate and the keys of the readings."""
-    workload = bind_tables(inputs.workload, {"readings": inputs.events})
-    return optimize(workload, planner, "spark", Statistics(rate=RATE, keys=DEVICES))
-
-
 def run_shared(inputs: Inputs) -> Runner:
-    """Run all queries as one plan; planning is not timed."""
-    return run_plan(planned(inputs), inputs)
+    """Run all queries as one plan, which is made within the time, knowing nothing of the events."""
+    from weft.engines.spark.engine import SparkEngine
+
+    tables, engine = dict.fromkeys(inputs.workload.sources, inputs.events), SparkEngine()
+
+    def runner() -> Answer:
+        plan = plan_for(inputs.workload, tables, engine)
+        with engine.run(plan, tables) as results:
+            return answered(inputs, results)
+
+    return runner
 
 
 def run_plan(plan: Plan, inputs: Inputs) -> Runner:
@@ -135,7 +134,7 @@ def run_plan(plan: Plan, inputs: Inputs) -> Runner:
     def runner() -> Answer:
         results = SparkEngine().run(plan, dict.fromkeys(inputs.workload.sources, inputs.events))
         with results:
-            return _answered(inputs, results)
+            return answered(inputs, results)
 
     return runner
 
@@ -146,12 +145,13 @@ def run_stock(inputs: Inputs) -> Runner:
 
     def runner() -> Answer:
         results = {query.name: stock(query, inputs.events) for query in inputs.queries}
-        return _answered(inputs, results)
+        return answered(inputs, results)
 
     return runner
 
 
-def _answered(inputs: Inputs, results: Mapping[str, DataFrame]) -> Answer:
+def answered(inputs: Inputs, results: Mapping[str, DataFrame]) -> Answer:
+    """Compute every row of every query, and keep what tells answers apart."""
     from pyspark.sql import Observation
 
     seen: Answer = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import weft
 from weft.bench.frame import Column, Entry, Limit, Sheet, Table
-from weft.bench.suite.spark.runs import CORES
+from weft.bench.suite.spark.sessions import CORES
 from weft.bench.suite.store.nights import (
     APPENDED,
     DAYS,
