@@ -118,9 +118,9 @@ class JournalListener(StreamingQueryListener):
         """Hold the checkpoint of a stream until it ends."""
         if hold is None:
             return
+        hold.running, run = running, str(running.runId)
         with self._lock:
-            hold.running = running
-            self._holds[str(running.runId)] = hold
+            self._holds[run] = hold
         if not hold.is_needed:  # the news of its end may have come before
             hold.release()
 
