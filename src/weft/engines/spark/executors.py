@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import UnsupportedError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _NEEDED = ("weft", "numpy", "pyarrow", "numba", "sqlglot")
 _ONE_MACHINE = re.compile(r"local(\[|\Z)")
 _CHOICE = "spark.pyspark.python"
+_PATH = "PYTHONPATH"
 _OTHER_VERSION = re.compile(r"Python in worker has different version: (.+?) than")
 _asked: set[tuple[str, str]] = set()  # applications, and the Pythons that can run weft there
 
@@ -41,10 +43,22 @@ def prepare_executors(session: SparkSession) -> None:
     context: Any = session.sparkContext
     if context.master.startswith("local") and not _is_chosen(context):
         context.pythonExec = sys.executable
+    _tell_where_weft_is(context)
     # Links are not followed: an environment's Python links to one that has other packages.
     found = os.path.abspath(shutil.which(context.pythonExec) or "")
     if found != os.path.abspath(sys.executable) or not _ONE_MACHINE.match(context.master):
         _ask_once(session, context.applicationId, context.pythonExec)
+
+
+def _tell_where_weft_is(context: Any) -> None:
+    """Let Python workers of the driver find the archive that weft was shipped in.
+
+    Spark hands it on to executors. A stream with state also starts a worker beside the driver.
+    """
+    archive = Path(__file__).parents[3]
+    known = [path for path in context.environment.get(_PATH, "").split(os.pathsep) if path]
+    if archive.is_file() and str(archive) not in known:
+        context.environment[_PATH] = os.pathsep.join([*known, str(archive)])
 
 
 def _is_chosen(context: SparkContext) -> bool:
