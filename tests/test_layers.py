@@ -170,3 +170,14 @@ def test_reference_engine_uses_no_array_library() -> None:
 def test_no_module_is_longer_than_400_lines() -> None:
     long = {str(p): len(p.read_text().splitlines()) for p in modules()}
     assert {name: lines for name, lines in long.items() if lines > 400} == {}
+
+
+def test_py4j_is_loaded_only_where_it_is_used() -> None:
+    """A client of Spark Connect has PySpark, and nothing that talks to Java."""
+    loading = [
+        str(path.relative_to(SOURCE))
+        for path in modules()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("py4j")
+    ]
+    assert loading == []

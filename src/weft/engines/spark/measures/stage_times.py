@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from weft.engines.measures import StepTime
@@ -62,6 +61,8 @@ def timed_stages(session: SparkSession) -> Iterator[list[Stage]]:
     finally:
         for name, value in before.items():
             context.setLocalProperty(name, value)  # type: ignore[arg-type]
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # clients of Connect lack it
+
     with suppress(Py4JError):  # a version that keeps its books otherwise
         found.extend(_stages(context, group))
 
