@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 import weft
@@ -111,6 +111,15 @@ def partitions(items: tuple[Scope, ...]) -> Iterator[list[tuple[Scope, ...]]]:
     rate=st.sampled_from([1e3, 1e5]),
     keys=st.sampled_from([1, 100, 100_000]),
     engine=st.sampled_from(["local", "spark"]),
+)
+@example(
+    # The two that keep most stand alone, and the others together.
+    chosen=["i > 0", "flag", "x IS NULL", "k = 'a'"],
+    parts=[0.0001, 0.0001, 0.1, 0.1],
+    wide=True,
+    rate=1e3,
+    keys=1,
+    engine="local",
 )
 def test_filters_share_within_a_twentieth_of_the_best_way(
     chosen, parts, wide, rate, keys, engine

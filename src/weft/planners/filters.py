@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Group = tuple["Scope", ...]
 Filters = Literal["together", "apart"]
 _MOST_NAMES = 4
-MOST_LINES = 8  # places where a line is tried, however many filters there are
+_MOST_LINES = 8  # places where a line is tried, however many filters there are
+_MOST_TRIED = 8  # filters of which neighbours are put together in every way
 
 
 def families(scopes: Sequence[Scope]) -> list[Group]:
@@ -42,13 +43,17 @@ def grouped(
 ) -> list[Scope]:
     """Return the scopes to plan: of those that may share, the cheapest way to put them together.
 
-    Filters in the order of what they keep: the first ones together, the rest among themselves.
+    Filters in the order of what they keep, of which neighbours are put together: of a few in every
+    way, of more the first ones together, and the rest among themselves.
     """
     if len(family) == 1:
         return list(family)
     kept = {scope.scan.where: kept_fraction(scope.scan.where, statistics) for scope in family}
     ordered = sorted(family, key=lambda scope: -kept[scope.scan.where])
     found: list[Scope] = []
+    if len(ordered) <= _MOST_TRIED:
+        found = _cheapest_groups(tuple(ordered), everyone, cost)
+        ordered = []
     while ordered:
         together, ordered = _first_group(tuple(ordered), everyone, cost)
         found.append(together)
@@ -132,6 +137,21 @@ def _by(group: Scope) -> str:
     return f" by {', '.join(name for name, _ in group.keys)}" if group.keys else ""
 
 
+def _cheapest_groups(
+    ordered: Group, everyone: Sequence[Scope], cost: Callable[[Scope], float]
+) -> list[Scope]:
+    """Cut filters into runs of neighbours that cost the least, from the last one backwards."""
+    best: list[tuple[float, list[Scope]]] = [(0.0, [])]  # of the filters from some place on
+    for first in reversed(range(len(ordered))):
+        ways = []
+        for end in range(len(ordered), first, -1):  # of equal costs, more together
+            together = mixed(ordered[first:end], everyone)
+            rest = best[len(ordered) - end]
+            ways.append((cost(together) + rest[0], [together, *rest[1]]))
+        best.append(min(ways, key=lambda way: way[0]))
+    return best[-1][1]
+
+
 def _first_group(
     ordered: Group, everyone: Sequence[Scope], cost: Callable[[Scope], float]
 ) -> tuple[Scope, list[Scope]]:
@@ -141,7 +161,10 @@ def _first_group(
     """
     alone = [cost(scope) for scope in ordered]
     count = len(ordered)
-    lines = {max(1, round(count * at / MOST_LINES)) for at in range(1, MOST_LINES + 1)} | {1, count}
+    lines = {max(1, round(count * at / _MOST_LINES)) for at in range(1, _MOST_LINES + 1)} | {
+        1,
+        count,
+    }
     best: tuple[float, int, Scope] | None = None
     for line in sorted(lines, reverse=True):  # of equal costs, more together
         together = mixed(ordered[:line], everyone)
