@@ -55,7 +55,7 @@ session.stop()
 
 # Events pass through a function that kills its worker, or the executor above it, a few times.
 KILLED_JOB = '''
-import os, signal, sys
+import os, signal, sys, uuid
 from pathlib import Path
 import pyarrow.parquet as pq
 import weft
@@ -78,7 +78,7 @@ query = query.with_watermark("5 seconds")
 def killing(marks, of_executor):
     def passed(batches):
         for at, batch in enumerate(batches):
-            mark = Path(marks) / f"{os.getppid()}-{at}"
+            mark = Path(marks) / uuid.uuid4().hex
             if at == 1 and len(list(Path(marks).iterdir())) < 2:
                 mark.touch()
                 # The parent of a worker is its daemon, and the daemon's is the executor.
