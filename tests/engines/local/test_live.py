@@ -399,3 +399,21 @@ def test_sessions_of_several_stores_keep_their_events_when_another_query_comes()
     session.push("events", table.slice(1))
     wanted = weft.run(asked, {"events": table}, engine="reference")
     assert_same_rows(asked, session.finish()["q"], wanted)
+
+
+def test_a_query_that_goes_leaves_the_sessions_of_another_with_the_same_windows() -> None:
+    def asked(name: str, call: Any) -> weft.Query:
+        windows = {"visit": weft.session(5)}
+        return weft.Query(
+            name, source="s", time="ts", keys=["k"], windows=windows, aggs={"n": call}
+        )
+
+    def events(*times: int) -> pa.Table:
+        return pa.table({"ts": times, "k": ["a"] * len(times), "i": [1] * len(times)})
+
+    session = LocalSession(weft.Workload([asked("stays", weft.agg.count())]), watermark=0)
+    session.push("s", events(0, 2))
+    session.register(asked("goes", weft.agg.count("i")))
+    session.suspend("goes")
+    session.push("s", events(4))
+    assert session.finish()["stays"]["n"].to_pylist() == [3]

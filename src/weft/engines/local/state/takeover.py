@@ -77,7 +77,7 @@ def _stores(new: ScopeOperator, old: ScopeOperator | None, since_us: int | None)
     left = {rolls: one for store in new.delimited for rolls, one in store.members.items()}
     found: list[Delimited] = []
     stores = [] if old is None else old.delimited
-    known = {one.window: store.name for store in stores for one in store.members.values()}
+    homes = {rolls: _home(one, stores) for rolls, one in left.items()}
     for store in stores:
         before = {one.window: one for one in store.members.values()}
         able = {
@@ -85,7 +85,7 @@ def _stores(new: ScopeOperator, old: ScopeOperator | None, since_us: int | None)
             for rolls, one in left.items()
             if set(one.partials) <= set(store.partials)
             # What another store has seen of a window is not lost by joining this one.
-            and known.get(one.window, store.name) == store.name
+            and homes[rolls] in (None, store.name)
         }
         stays = any(one.window in before for one in able.values())
         if stays:
@@ -94,6 +94,17 @@ def _stores(new: ScopeOperator, old: ScopeOperator | None, since_us: int | None)
     for one in left.values():
         _start(one, since_us)
     return found + stores_of(list(left.items()))
+
+
+def _home(wanted: Member, stores: list[Delimited]) -> str | None:
+    """Name the store that has seen most of a window with these partials; None if none has."""
+    able = [
+        (-np.inf if one.since_us is None else one.since_us, store.name)
+        for store in stores
+        for one in store.members.values()
+        if one.window == wanted.window and set(wanted.partials) <= set(store.partials)
+    ]
+    return min(able)[1] if able else None
 
 
 def _continued(
