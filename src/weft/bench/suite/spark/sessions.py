@@ -22,7 +22,7 @@ SESSIONS = ("weft", "spark")
 _AS_SPARK_GIVES_IT = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     "spark.driver.extraJavaOptions": "-XX:+UseG1GC",
 }
 _chosen = ContextVar("session", default=SESSIONS[0])
