@@ -254,17 +254,17 @@ def test_windows_that_events_delimit_have_a_scan_of_their_own() -> None:
 
 def test_every_form_of_explain_tells_the_conditions_and_who_shares() -> None:
     ask = {"source": "s", "windows": {"m": "1 minute"}, "aggs": {"n": agg.count()}}
-    plan = optimize(
-        weft.Workload([weft.Query("a", **ask), weft.Query("b", where="x > 1", **ask)]),
-        "auto",
-        "local",
-        filters="together",
-    )
+    workload = weft.Workload([weft.Query("a", **ask), weft.Query("b", where="x > 1", **ask)])
+    plan = optimize(workload, "auto", "local", filters="together")
     for form in ("text", "verbose"):
         told = plan.explain(form)
         assert "count(*), count(*) where x > 1" in told
         assert "query 'b' window 'm' where x > 1: n = count(*)" in told
         assert "note: a, b share one read and its slices: their 2 filters are conditions" in told
+    other = weft.Query("b", where="x > 1", **{**ask, "windows": {"h": "7 seconds"}})
+    mixed = weft.Workload([weft.Query("a", **ask), other])
+    told = optimize(mixed, "subsume", "local", filters="together").explain()
+    assert "note: a, b share one read: their 2 filters are conditions on partials" in told
     assert '"where": "x > 1"' in plan.explain("json")
     assert "count(*) where x #62; 1" in plan.explain("mermaid")
     assert "count(*) where x &gt; 1" in plan.explain("html")

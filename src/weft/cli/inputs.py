@@ -42,6 +42,7 @@ def workload_of(file: Path | None, sql: str | None) -> Workload:
 
 def workload_or_statements(file: Path | None, sql: str | None) -> Workload | str:
     """Read queries that weft reads by itself, or else the text of statements for Spark."""
+    from weft.statement.door import anchored_of
     from weft.statement.syntax import statements_of
 
     try:
@@ -50,7 +51,7 @@ def workload_or_statements(file: Path | None, sql: str | None) -> Workload | str
         if file is not None and str(file) == "-":
             raise  # it has been read to its end
         text = statement_text(file, sql)
-        if not statements_of(text):
+        if not statements_of(text) and anchored_of(text) is None:
             raise
         return text
 

@@ -146,6 +146,7 @@ class Volumes(Rates):
 
     lasts_us: float
     dropped: float = 0.0  # events that the filter of the scan does not keep
+    pushes: float = 1.0  # in how many parts they come, each of which closes windows
 
     @property
     def events(self) -> float:

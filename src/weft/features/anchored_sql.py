@@ -196,16 +196,7 @@ def _lags(window: AnchoredWindow) -> bool:
 
 
 def _time_of(statement: SlidingStatement, table: pa.Table) -> str:
-    stamps = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
-    if statement.time is not None:
-        return statement.time
-    if len(stamps) != 1:
-        found = f"there are several: {', '.join(stamps)}" if stamps else "there is none"
-        raise QueryError(
-            f"which timestamp of {statement.source!r} counts is not said, and {found}",
-            hint=f"name it: FROM {statement.source} TIMESTAMP BY ts",
-        )
-    return stamps[0]
+    return statement.time_among([f.name for f in table.schema if pa.types.is_timestamp(f.type)])
 
 
 def _changes(statement: SlidingStatement, table: pa.Table, time: str) -> pa.Table:

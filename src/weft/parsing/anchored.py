@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlglot import exp
 
 from weft.aggregate_text import aggregate_call
+from weft.errors import QueryError
 from weft.expression import stripped
 from weft.parsing.aggregates import AggregateReader
 from weft.parsing.bind import checked_select, source_of, tables_of, time_column
@@ -27,6 +28,8 @@ from weft.window.frame import HERE, Distance, Frame
 from weft.window.trailing import Trailing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weft.aggregates import AggregateCall
     from weft.parsing.script import Statement
 
@@ -71,6 +74,19 @@ class SlidingStatement:
     aggs: dict[str, AggregateCall]
     window_columns: tuple[str, str, str]
     departures: bool
+
+    def time_among(self, timestamps: Sequence[str]) -> str:
+        """Return the column of event time: the one that is named, or the only timestamp."""
+        if self.time is not None:
+            return self.time
+        if len(timestamps) != 1:
+            several = f"there are several: {', '.join(timestamps)}"
+            raise QueryError(
+                f"which timestamp of {self.source!r} counts is not said, and "
+                f"{several if timestamps else 'there is none'}",
+                hint=f"name it: FROM {self.source} TIMESTAMP BY ts",
+            )
+        return timestamps[0]
 
 
 def anchored_statement(text: str) -> OverStatement | SlidingStatement | None:

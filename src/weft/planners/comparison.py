@@ -122,8 +122,10 @@ def volume_notes(contexts: Sequence[Context]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def stream_notes(batch_us: int | None) -> tuple[str, ...]:
-    """Say at which pace a stream is priced."""
+def stream_notes(batch_us: int | None, push_us: int | None) -> tuple[str, ...]:
+    """Say at which pace a stream is priced, or a session."""
+    if push_us is not None:
+        return (f"a session, priced as if a push had the events of {format_us(push_us)}",)
     if batch_us is None:
         return ()
     return (f"a stream, priced as if a micro-batch had the events of {format_us(batch_us)}",)

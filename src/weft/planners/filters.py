@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from weft.cost.selectivity import kept_fraction
+from weft.plan import Scan
+from weft.plan.nodes import topological
 from weft.plan.scope import mixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from weft.plan import Scope
+    from weft.plan import Emit, Node, Scope
     from weft.statistics import Statistics
 
 Group = tuple["Scope", ...]
@@ -65,18 +67,20 @@ def sentences(
     apart: Sequence[Scope],
     shared: Sequence[Scope],
     cost: Callable[[Scope], float],
+    emits: Sequence[Emit],
     regrouped: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Say which queries of one source share although they differ, and why others do not.
 
-    Of sources whose slices are `regrouped` it is said elsewhere which keys share.
+    What they share is told from the plan's `emits`. Of sources whose slices are `regrouped` it is
+    said elsewhere which keys share.
     """
     found: list[str] = []
     for family in families(apart):
         groups = [one for one in shared if any(_holds(one, scope) for scope in family)]
         if len(family) == 1:
             continue
-        found += [_together(group) for group in groups if len(_filters(group)) > 1]
+        found += [_together(group, emits) for group in groups if len(_filters(group)) > 1]
         if len(groups) > 1:
             ratio = cost(mixed(family, apart)) / max(sum(map(cost, groups)), 1e-300)
             names = "; ".join(f"{_names(g)} {_told(g.scan.where)}" for g in groups)
@@ -85,12 +89,23 @@ def sentences(
     return (*found, *_obstacles(apart), *_keys(others))
 
 
-def _together(group: Scope) -> str:
-    count = len(_filters(group))
+def _together(group: Scope, emits: Sequence[Emit]) -> str:
+    shared = f"one read and its slices{_by(group)}" if _meet(group, emits) else "one read"
     return (
-        f"{_names(group)} share one read and its slices{_by(group)}: "
-        f"their {count} filters are conditions on partials"
+        f"{_names(group)} share {shared}: their {len(_filters(group))} filters are conditions on "
+        "partials"
     )
+
+
+def _meet(group: Scope, emits: Sequence[Emit]) -> bool:
+    """Tell whether windows under different filters are made of the same partials."""
+    own = {(demand.query, demand.label) for demand in group.demands}
+    readers: dict[Node, set[object]] = {}
+    for emit in emits:
+        if (emit.query, emit.label) in own:
+            for node in topological((emit,)):
+                readers.setdefault(node, set()).add(emit.exists)
+    return any(len(found) > 1 for node, found in readers.items() if not isinstance(node, Scan))
 
 
 def _obstacles(apart: Sequence[Scope]) -> Iterator[str]:

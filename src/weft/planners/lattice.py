@@ -194,7 +194,11 @@ def _models(scopes: Sequence[Scope], desk: Desk) -> list[BatchModel]:
         assert isinstance(model, BatchModel)
         known = model.volumes
         keyed = KeyedVolumes(
-            known.statistics, known.lasts_us, known.dropped, tuple(volumes.items())
+            known.statistics,
+            known.lasts_us,
+            known.dropped,
+            known.pushes,
+            by_keys=tuple(volumes.items()),
         )
         found.append(replace(model, volumes=keyed))
     return found

@@ -63,6 +63,7 @@ PLANNERS: dict[str, Planner] = {
 }
 # Planners whose papers count operations per second, not per common period.
 _BY_RATE = frozenset({"weave", "triweave", "subsume", "slice"})
+_PUSH_US = 1_000_000  # how much time a push to a session has the events of, unless it is told
 _ENDLESS_US = 2**60  # windows that are longer stand for all time
 
 
@@ -93,11 +94,12 @@ def optimize(
     the one that puts overlapping instances together; without it laws and costs decide. `strategy`
     is how Spark is to run every scope, "native" or "columnar"; without it costs decide scope by
     scope. `micro_batch` plans for a stream on Spark whose micro-batches have the events of that
-    time, `session` for a session of the local engine: both keep windows as events come. `filters`
-    forces whether queries that keep different events share their slices: "together" wherever they
-    may, or "apart"; without it costs decide. `key_sets` does so for slices of several key sets, of
-    which those with fewer keys may be regrouped from others. With a `store`, a `weft.Store`, the
-    plan is over the slices that are there, or says what they lack.
+    time, `session` for a session of the local engine, to which events are pushed in such parts, of
+    a second unless it is told: both keep windows as events come. `filters` forces whether queries
+    that keep different events share their slices: "together" wherever they may, or "apart"; without
+    it costs decide. `key_sets` does so for slices of several key sets, of which those with fewer
+    keys may be regrouped from others. With a `store`, a `weft.Store`, the plan is over the slices
+    that are there, or says what they lack.
     """
     if store is not None:
         return store.planned(Workload.of(workload), engine)
@@ -110,14 +112,16 @@ def optimize(
         if engine == "spark" and model != "paper":
             strategy = strategy or strategy_of(technique)
     _check_statistics(workload, statistics)
-    batch_us = _micro_batch_us(micro_batch, engine)
+    batch_us = _micro_batch_us(micro_batch, engine, session=session)
+    push_us = batch_us or _PUSH_US if session else None
+    batch_us = None if session else batch_us
     apart = scopes_of(workload, exact_columns)
     seconds = _join_seconds(workload, statistics, batch_us)
     joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {}, seconds)
     names = (planner,) if planner in PLANNERS else tuple(PLANNERS)
 
     def context_of(scope: Scope) -> Context:
-        known = _context(scope, apart, planner, engine, statistics, model, joins, batch_us)
+        known = _context(scope, apart, planner, engine, statistics, model, joins, batch_us, push_us)
         return replace(known, technique=technique, form=form, engine=engine, strategy=strategy)
 
     desk = Desk(PLANNERS, names, context_of)
@@ -158,11 +162,11 @@ def optimize(
         statistics=known.statistics,
         shares=shares_of(nodes, costs, apart, [c.model for c in contexts], reasons),
         notes=tuple(dict.fromkeys(note for t in chosen for note in t.proposal.notes))
-        + (sentences(apart, scopes, desk.cost, among) if len(apart) <= MOST_SHARES else ())
+        + (sentences(apart, scopes, desk.cost, emits, among) if len(apart) <= MOST_SHARES else ())
         + told
         + statistics_notes(apart, contexts)
         + volume_notes(contexts)
-        + stream_notes(batch_us)
+        + stream_notes(batch_us, push_us)
         + tuple(join.note for join in joins),
         strategies=tuple(choice for trial in chosen for choice in trial.choices),
     )
@@ -213,6 +217,7 @@ def _context(
     model: str | None,
     joins: Sequence[PlannedJoin],
     batch_us: int | None,
+    push_us: int | None,
 ) -> Context:
     known = _statistics_of(scope.scan.source, statistics)
     if model == "paper":
@@ -230,17 +235,22 @@ def _context(
     keyed = own.of_keys(tuple(text for _, text in scope.keys))
     # A filter drops events, not time: the source lasts as long for those that it keeps.
     lasts_us = known.lasts_us(longest_range_us(w for s in scopes for w in s.windows))
-    return Context(known, _batch_model(engine, keyed, lasts_us, dropped))
+    pushes = 1.0 if push_us is None else max(lasts_us / push_us, 1.0)
+    return Context(known, _batch_model(engine, keyed, lasts_us, dropped, pushes))
 
 
 def _batch_model(
-    engine: str, known: Statistics, lasts_us: float, dropped_per_second: float
+    engine: str,
+    known: Statistics,
+    lasts_us: float,
+    dropped_per_second: float,
+    pushes: float = 1.0,
 ) -> CostModel:
     if engine == "reference":  # it is not run for its speed, so rates will do
         prices = over(coefficients_of(engine), lasts_us / SECOND_US)
         return RateModel(known, prices, dropped_per_second=dropped_per_second)
     dropped = dropped_per_second * lasts_us / SECOND_US
-    return batch_model(engine, Volumes(known, lasts_us, dropped))
+    return batch_model(engine, Volumes(known, lasts_us, dropped, pushes))
 
 
 def longest_range_us(windows: Iterable[object]) -> float:
@@ -262,10 +272,10 @@ def _join_seconds(
     return _statistics_of(workload.sources[0], statistics).lasts_us(longest_us) / SECOND_US
 
 
-def _micro_batch_us(micro_batch: Duration | None, engine: str) -> int | None:
+def _micro_batch_us(micro_batch: Duration | None, engine: str, *, session: bool) -> int | None:
     if micro_batch is None:
         return None
-    if engine != "spark":
+    if engine != "spark" and not session:
         raise QueryError(
             f"the {engine} engine has no micro-batches", hint="plan for spark, or leave them out"
         )

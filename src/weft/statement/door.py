@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weft.statement.placeholders import Arguments
     from weft.statement.shared import Statements
     from weft.statement.spark import SparkHost
+    from weft.statement.spark.sliding import SlidingRows
     from weft.statement.streams.statements import StreamedStatement
 
 # Windows that Spark has no function for: who writes them speaks to weft.
@@ -52,6 +53,7 @@ def sql(
                  "GROUP BY device, window(ts, '1 hour', '5 minutes')", readings=df)
     """
     from weft.features.anchored_sql import run_anchored
+    from weft.frames import from_arrow, kind_of, to_arrow
     from weft.parsing.anchored import anchored_statement
 
     chosen = engine_for(tables, engine or (None if tables else "spark"))
@@ -66,6 +68,11 @@ def sql(
             return _in_process(sql_text, tables_for(chosen, tables), tables, planner)
         return _as_workload(sql_text, tables, engine, planner)
     frames = tables_for(chosen, tables)
+    sliding = sliding_over(sql_text, frames, args)
+    if sliding is not None:
+        found = sliding.results()
+        kind = kind_of(next(iter(tables.values()))) if tables else "spark"
+        return found if kind == "spark" else from_arrow(to_arrow(found), kind)
     if any(frame.isStreaming for frame in frames.values()) and is_workload(sql_text):
         return _as_workload(sql_text, tables, engine, planner)
     try:
@@ -76,8 +83,6 @@ def sql(
         return _as_workload(sql_text, tables, engine, planner)
     for note in notes:
         _LOG.info("%s", note)
-    from weft.frames import from_arrow, kind_of, to_arrow
-
     kind = kind_of(next(iter(tables.values()))) if tables else "spark"
     if kind != "spark":
         whole = {name: from_arrow(to_arrow(frame), kind) for name, frame in results.items()}
@@ -254,6 +259,31 @@ def anchored_of(text: str) -> OverStatement | SlidingStatement | None:
         return None
 
 
+def sliding_over(
+    text: str, frames: Mapping[str, DataFrame], args: Arguments | None = None
+) -> SlidingRows | None:
+    """Read a window that slides with the events, over DataFrames; None for other statements."""
+    from weft.engines.spark.session import current_session
+    from weft.parsing.anchored import SlidingStatement, anchored_statement
+
+    words = _words(text)
+    if "SLIDINGWINDOW (" in words:
+        asked = anchored_statement(text)
+    else:
+        asked = anchored_of(text) if "[ RANGE" in words else None
+    if not isinstance(asked, SlidingStatement):
+        return None
+    if args:
+        raise UnsupportedError(
+            "parameters of a statement are bound by Spark, and it has no windows that slide with "
+            "the events",
+            hint="write the values out",
+        )
+    from weft.statement.spark.sliding import SlidingRows
+
+    return SlidingRows.of(asked, frames or {asked.source: current_session().table(asked.source)})
+
+
 def speaks_to_weft(text: str) -> bool:
     """Tell whether a text has windows that Spark has no words for.
 
@@ -262,11 +292,19 @@ def speaks_to_weft(text: str) -> bool:
     >>> speaks_to_weft("SELECT MAX(x) FROM t GROUP BY window(ts, '1 hour')")
     False
     """
-    from weft.statement.syntax import tokens_of
-
-    words = " ".join(token.text.upper() for token in tokens_of(text) or ())
+    words = _words(text)
     own = any(word in words for word in _OWN_WORDS)
     return own or any(f"{window}WINDOW (" in words for window in _OWN_WINDOWS)
+
+
+def _words(text: str) -> str:
+    """Return the words of a text in capitals, those of its literals apart."""
+    from sqlglot.tokenizer_core import TokenType
+
+    from weft.statement.syntax import tokens_of
+
+    tokens = tokens_of(text) or ()
+    return " ".join(t.text.upper() for t in tokens if t.token_type is not TokenType.STRING)
 
 
 def refusal_of(text: str, error: Exception) -> QueryError:

@@ -79,11 +79,15 @@ def explain(
         explained_in_process,
         is_workload,
         refuse_parameters,
+        sliding_over,
         speaks_to_weft,
     )
 
     text_or_workload = with_plain_names(text_or_workload, tables)
     if family_of(chosen) == "spark":
+        sliding = sliding_over(text_or_workload, own, args)
+        if sliding is not None:
+            return Explanation((), (text_or_workload,), (sliding.plan,))
         try:
             return Explanation.of(explained(text_or_workload, own, planner, args))
         except SparkRefusal:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Slicing = Literal["panes", "pairs", "begins"]
 EdgeClass = tuple[int, int]
+# So many times the slices that a plan asks for are cut, rather than slices of many widths.
+MOST_FINER = 2
 
 
 def edge_classes(windows: Iterable[PeriodicWindow], slicing: Slicing) -> tuple[EdgeClass, ...]:
@@ -63,6 +65,29 @@ def primitive_classes(classes: Iterable[EdgeClass]) -> tuple[EdgeClass, ...]:
         ):
             kept.setdefault(modulus, set()).add(residue)
     return tuple((r, m) for m, residues in kept.items() for r in sorted(residues))
+
+
+def common_grain(classes: Iterable[EdgeClass]) -> int:
+    """Return the largest step such that all edges lie a whole number of steps apart.
+
+    >>> common_grain([(1, 4), (3, 6)])
+    2
+    """
+    chosen = tuple(classes)
+    origin = chosen[0][0]
+    return gcd(*(modulus for _, modulus in chosen), *(residue - origin for residue, _ in chosen))
+
+
+def even_or_not(classes: Iterable[EdgeClass]) -> tuple[EdgeClass, ...]:
+    """Cut at every common divisor where that gives few slices more: even slices need no lookup.
+
+    >>> even_or_not([(0, 10), (0, 15), (0, 25)]), even_or_not([(0, 59), (0, 61)])
+    (((0, 5),), ((0, 59), (0, 61)))
+    """
+    chosen = primitive_classes(classes)
+    grain = common_grain(chosen)
+    edges_per_grain = sum(grain / modulus for _, modulus in chosen)
+    return ((chosen[0][0] % grain, grain),) if edges_per_grain * MOST_FINER >= 1 else chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,13 @@ from weft.engines.spark.streaming.checkpoint.versions import Versions, version_a
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes, load_chunks
 from weft.engines.spark.streaming.journal import Journal
 from weft.engines.spark.streaming.progress import Progress
+from weft.engines.spark.streaming.sinks import FileSink, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 STREAM = "r by ts"
 UUID = "0b1fa9d4-8d0c-4b7e-9a58-1f2d8f3f6a11"
@@ -246,3 +249,54 @@ def test_a_checkpoint_is_free_when_the_start_fails_and_when_the_stream_has_ended
     first.release()
     assert not second.file.closed
     second.release()
+
+
+@pytest.mark.spark
+def test_a_micro_batch_that_is_done_again_mends_its_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink, origin = FileSink(Place.of(tmp_path)), Origin("me", "rows", shared=False, identity=None)
+    rows = spark.range(100).coalesce(1)
+
+    def file() -> Path:
+        (found,) = tmp_path.glob("batch=0/*.parquet")
+        return found
+
+    def cut(path: Path, bytes_: int) -> None:
+        path.write_bytes(path.read_bytes()[:bytes_])
+
+    sink.write_from(rows, 0, origin)
+    whole = file().read_bytes()
+    sink.write_from(spark.range(7), 0, origin)
+    assert file().read_bytes() == whole, "what is whole is done"
+    for damage in (lambda p: cut(p, len(whole) // 2), lambda p: cut(p, 0), lambda p: p.unlink()):
+        damage(file())
+        sink.write_from(rows, 0, origin)
+        assert sorted(row.id for row in spark.read.parquet(str(tmp_path)).collect()) == [
+            *range(100)
+        ]
+    # A bit that turned is told by whoever reads: Spark keeps the sums of what it wrote.
+    place = len(whole) // 3
+    file().write_bytes(bytes([*whole[:place], whole[place] ^ 4, *whole[place + 1 :]]))
+    with pytest.raises(Exception, match=r"(?i)checksum"):
+        spark.read.parquet(str(tmp_path)).collect()
+
+
+@pytest.mark.spark
+def test_a_directory_that_lost_its_owner_is_not_taken_for_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink, origin = FileSink(Place.of(tmp_path)), Origin("me", "rows", shared=False, identity=None)
+    rows, owner = spark.range(3).coalesce(1), tmp_path / "_weft_stream"
+    sink.write_from(rows, 0, origin)
+    owner.unlink()
+    # Another stream begins with 0 as well; its rows would be taken for those that are there.
+    with pytest.raises(weft.QueryError, match="up to 0 of a stream that it does not name"):
+        sink.write_from(rows, 0, Origin("other", "rows", shared=False, identity=None))
+    sink.write_from(rows, 1, origin)
+    assert owner.read_text() == "me"
+    for text in (b"", b"m", b"m\xe5"):
+        owner.write_bytes(text)
+        with pytest.raises(weft.WeftError, match=r"of another stream|is damaged"):
+            sink.write_from(rows, 2, origin)
+    assert spark.read.parquet(str(tmp_path)).count() == 6

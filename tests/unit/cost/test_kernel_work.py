@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import weft
 from weft.aggregates import Partial
 from weft.cost.batch import kernels
 from weft.cost.batch.kernels import KernelWork
 from weft.cost.volumes import Volumes
+from weft.engines.local.windows.slices import edges_as_cut, slices_of_edges
 from weft.kernels.grouping import dense, edges
 from weft.kernels.grouping.slices import EdgeHorizon, slices_of
-from weft.plan.nodes import FOLD, Roll, Scan
+from weft.plan.nodes import FOLD, Roll, Scan, Slice
 from weft.statistics import Statistics
 from weft.window import Edges, tumbling
 
@@ -47,6 +49,26 @@ def test_edges_that_hardly_ever_meet_are_hashed_however_few_keys_there_are() -> 
     assert isinstance(slices_of(map(tumbling, odd)), EdgeHorizon)
     assert hashes(1, 100_000, *odd)
     assert not hashes(1, 100_000, 60_000_000, 90_000_000)
+
+
+def test_edges_that_are_cut_evenly_are_not_hashed_however_long_they_take_to_meet() -> None:
+    ranges_us = [seconds * 1_000_000 for seconds in range(10, 110, 5)]
+    asked = Edges.of(map(tumbling, ranges_us))
+    assert isinstance(slices_of_edges(asked), EdgeHorizon)
+    assert isinstance(slices_of_edges(edges_as_cut(asked)), edges.PeriodTable)
+    assert not hashes(10, 100_000, *ranges_us)
+
+
+def test_windows_on_the_same_slices_close_together_in_a_session() -> None:
+    windows = {f"{seconds}s": f"{seconds} seconds" for seconds in range(10, 110, 5)}
+    asked = weft.Query("q", source="s", windows=windows, aggs={"n": weft.agg.count()})
+    batch, session = (weft.optimize(asked, engine="local", session=s) for s in (False, True))
+    assert batch.planner == "factor"
+    assert {type(n.feeder) for n in session.nodes if isinstance(n, Roll)} == {Slice}
+    assert "a session, priced as if a push had the events of 1s" in session.notes
+    rare = weft.optimize(asked, engine="local", session=True, micro_batch="1 hour")
+    assert "a session, priced as if a push had the events of 1h" in rare.notes
+    assert rare.cost < session.cost
 
 
 def test_a_table_of_many_edges_is_right() -> None:

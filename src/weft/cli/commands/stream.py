@@ -160,7 +160,7 @@ def command(
     from weft.errors import InputError
     from weft.starting import record_for
     from weft.statement import streamed
-    from weft.statement.streams.frames import frame_statement, start_rows
+    from weft.statement.streams.frames import row_statement, start_rows
     from weft.time import duration_us
 
     if once and trigger is not None:
@@ -172,13 +172,14 @@ def command(
         session = local_session(settings=with_jars(connectors_of([*places.values(), sink])))
         sources = {n: open_stream(session, text, files_per_batch) for n, text in places.items()}
     pause = "once" if once else trigger
-    framed = frame_statement(asked) if isinstance(asked, str) else None
+    framed = row_statement(asked) if isinstance(asked, str) else None
     if framed is not None:
         _check_framed(mode, strategy, technique)
-        statement, time = framed
+        statement = framed.text
         if watermark is not None:
             late_us = duration_us(watermark)
-            sources = {n: watermarked(s, n, time, late_us) for n, s in sources.items()}
+            timed = {n: framed.time_of(stream) for n, stream in sources.items()}
+            sources = {n: watermarked(s, n, timed[n], late_us) for n, s in sources.items()}
         if explain:
             given: dict[str, Any] = dict(sources)
             say(str(weft.explain(statement, **given)))
@@ -255,7 +256,7 @@ def _check_framed(mode: str, strategy: str | None, technique: str | None) -> Non
     for option, value in (given | {"--technique": technique}).items():
         if value is not None:
             raise UnsupportedError(
-                f"{option} {value} is of windows, and this statement has frames at every row",
+                f"{option} {value} is of windows, and those of this statement end at events",
                 hint=f"leave {option} out",
             )
 

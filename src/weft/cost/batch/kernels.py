@@ -12,6 +12,7 @@ from weft.cost.batch.work import Work, total, work
 from weft.plan.nodes import PICK, STAIR, Node, Roll, Scan, Slice, regroups
 from weft.techniques import LAZY, TECHNIQUES
 from weft.window import Edges, PeriodicWindow
+from weft.window.edges import even_or_not
 
 if TYPE_CHECKING:
     from weft.aggregates import Partial
@@ -55,7 +56,7 @@ class KernelWork:
         sorted_rows = arriving if regroups(node) else 0.0
         return work(
             self.engine,
-            operator=1,
+            operator=self.volumes.pushes,
             read_partial=arriving,
             combine=arriving * width,
             write_partial=rows + sorted_rows * (1 + width),
@@ -68,7 +69,7 @@ class KernelWork:
         growing = sum(p.kind in GROWING_KINDS for p in partials)
         return work(
             self.engine,
-            operator=1,
+            operator=self.volumes.pushes,
             fold_event=events,
             hash_event=events if self._is_hashed(edges) else 0.0,
             lift=events * (len(partials) - growing),
@@ -80,6 +81,7 @@ class KernelWork:
         """Tell whether there are too many pairs of key and slice to have a place for each."""
         if edges.windows:
             return False  # runs of a key's events are found by sorting them
+        edges = Edges(even_or_not(edges.classes))
         if _marks_per_period(edges) > TABLE_EDGES:
             return True
         slices = self.volumes.slices_per_second(edges) * self.volumes.lasts_us / 1e6 + 1
@@ -111,11 +113,20 @@ class KernelWork:
         shared = TECHNIQUES[node.technique].several_ranges if node.technique else False
         return work(
             self.engine,
-            operator=1,
+            operator=self._closings(node, sharers),
             read_partial=arriving,
             combine=combines * width / (sharers if shared else 1),
             write_partial=rows,
         )
+
+    def _closings(self, node: Roll, sharers: int) -> float:
+        """How often a window closes by itself; those of a stream on the same slices do together."""
+        pushes = self.volumes.pushes
+        if pushes == 1:
+            return 1.0
+        often = max(min(pushes, self.volumes.lasts_us / self.volumes.period_us(node.window)), 1.0)
+        together = isinstance(node.feeder, Slice) and isinstance(node.window, PeriodicWindow)
+        return often / sharers if together else often
 
     def _combines(self, node: Roll, arriving: float, rows: float) -> float:
         """How often two partials of one kind are combined."""

@@ -7,7 +7,6 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from weft.cost.batch.model import BatchModel, batch_model
-from weft.cost.volumes import Volumes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +53,8 @@ def plausible(model: CostModel) -> tuple[CostModel, ...]:
         if "rate" in unknown:
             told["rate"] = known.events_per_us * 1e6 * part
         lasts_us = lasts_us * part if unknown == ("events",) else lasts_us
-        found.append(batch_model(model.engine, Volumes(replace(known, **told), lasts_us)))
+        other = replace(model.volumes, statistics=replace(known, **told), lasts_us=lasts_us)
+        found.append(batch_model(model.engine, other))
     return tuple(found)
 
 

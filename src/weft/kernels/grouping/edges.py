@@ -129,14 +129,3 @@ def _number(
             else:
                 end = (turns + 1) * period + first
         out[i] = ordinal
-
-
-def common_grain(classes: Iterable[EdgeClass]) -> int:
-    """Return the largest step such that all edges lie a whole number of steps apart.
-
-    >>> common_grain([(1, 4), (3, 6)])
-    2
-    """
-    chosen = tuple(classes)
-    origin = chosen[0][0]
-    return gcd(*(modulus for _, modulus in chosen), *(residue - origin for residue, _ in chosen))

@@ -1,4 +1,4 @@
-"""Statements with aggregates OVER frames, over streams: each row comes when it is complete.
+"""Statements whose windows end at events, over streams: each row comes when it is complete.
 
 They have no windows that several queries could share, so each is a stream of its own: its rows go
 to the sink with the number of their micro-batch, and are there once whatever happens.
@@ -6,12 +6,16 @@ to the sink with the number of their micro-batch, and are there once whatever ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from weft.errors import UnsupportedError
+from weft.parsing.anchored import SlidingStatement
+from weft.running import columns_of_table
 from weft.statement.blocks import window_selects
+from weft.statement.door import anchored_of, sql
 from weft.statement.syntax import query_of, statements_of
 
 if TYPE_CHECKING:
@@ -23,13 +27,34 @@ if TYPE_CHECKING:
     from weft.time import Duration
 
 
-def frame_statement(text: str) -> tuple[str, str] | None:
-    """Return a statement that has aggregates OVER frames and no windows, and what orders these.
+@dataclass(frozen=True)
+class RowStatement:
+    """A statement whose windows end at events, and the time that orders these where it says so."""
 
-    >>> frame_statement("SELECT AVG(x) OVER (PARTITION BY k ORDER BY ts) AS m FROM t")
-    ('SELECT AVG(x) OVER (PARTITION BY k ORDER BY ts) AS m FROM t', 'ts')
-    >>> frame_statement("SELECT k, AVG(x) FROM t GROUP BY k, window(ts, '1 hour')")
+    text: str
+    time: str | None
+
+    def time_of(self, source: DataFrame) -> str:
+        """Return the column of event time of a stream that it reads."""
+        asked = anchored_of(self.text) if self.time is None else None
+        if isinstance(asked, SlidingStatement):
+            return asked.time_among(columns_of_table(source).timestamps)
+        assert self.time is not None
+        return self.time
+
+
+def row_statement(text: str) -> RowStatement | None:
+    """Return a statement that has aggregates OVER frames, or a window that slides, and no other.
+
+    >>> row_statement("SELECT AVG(x) OVER (PARTITION BY k ORDER BY ts) AS m FROM t").time
+    'ts'
+    >>> row_statement("SELECT k, COUNT(*) AS n FROM t [RANGE 1 HOUR] GROUP BY k").time is None
+    True
+    >>> row_statement("SELECT k, AVG(x) FROM t GROUP BY k, window(ts, '1 hour')")
     """
+    asked = anchored_of(text)
+    if isinstance(asked, SlidingStatement):
+        return RowStatement(text, asked.time)
     statements = list((statements_of(text) or {}).values())
     tree = query_of(statements[0]) if len(statements) == 1 else None
     if tree is None or window_selects(tree):
@@ -48,7 +73,7 @@ def frame_statement(text: str) -> tuple[str, str] | None:
             f"{', '.join(dict.fromkeys(str(one) for one in ordered))}",
             hint="order every frame by the same column of time",
         )
-    return statements[0], named.pop()
+    return RowStatement(statements[0], named.pop())
 
 
 def start_rows(
@@ -67,7 +92,6 @@ def start_rows(
     from weft.engines.spark.streaming.sinks import Origin, ToldSink, as_sink
     from weft.plan.body import COLUMNAR
     from weft.starting import triggered
-    from weft.statement.door import sql
 
     kept, target = Checkpoint(Place.of(checkpoint)), as_sink(sink)
     if isinstance(target, ToldSink):

@@ -56,8 +56,16 @@ class WindowedEvents:
     @property
     def plan(self) -> weft.Plan:
         """The plan that weft chooses, knowing the rate and the number of keys."""
-        known = weft.Statistics(rate=RATE, keys=self.keys)
-        return weft.optimize(self.workload, engine="local", statistics=known)
+        return weft.optimize(self.workload, engine="local", statistics=self._known)
+
+    @property
+    def session_plan(self) -> weft.Plan:
+        """The plan that a session chooses."""
+        return weft.optimize(self.workload, engine="local", statistics=self._known, session=True)
+
+    @property
+    def _known(self) -> weft.Statistics:
+        return weft.Statistics(rate=RATE, keys=self.keys)
 
 
 def labelled(shapes: Sequence[Shape]) -> Mapping[str, weft.Window]:

@@ -53,7 +53,7 @@ def _start_one_slice(inputs: WindowedEvents) -> Runner:
 
 
 def _start_stream(inputs: WindowedEvents) -> Runner:
-    plan, table = inputs.plan, inputs.table.combine_chunks()
+    plan, table = inputs.session_plan, inputs.table.combine_chunks()
     batches = [table.slice(at, _BATCH_EVENTS) for at in range(0, table.num_rows, _BATCH_EVENTS)]
 
     def runner() -> Any:

@@ -14,21 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.engines.local.values.calendar import CalendarTable
-from weft.kernels.grouping.edges import common_grain
 from weft.kernels.grouping.slices import EdgeHorizon, Slices, slices_of_classes
 from weft.plan.joins import end_class
 from weft.plan.nodes import periodic_parts
 from weft.window import CalendarWindow, Edges
-from weft.window.edges import primitive_classes
+from weft.window.edges import even_or_not
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from weft.kernels.partials import Int64s
     from weft.window import EdgeClass, Window
-
-
-MOST_FINER = 2  # so many times the slices the plan asks for, rather than slices of many widths
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +61,7 @@ def edges_as_cut(edges: Edges, readers: Iterable[Window] = ()) -> Edges:
     if edges.slicing == "begins":
         classes += [end_class(part) for reader in readers for part in periodic_parts(reader)]
     if classes and not any(isinstance(w, CalendarWindow) for w in edges.windows):
-        classes = _even_or_not(classes)
+        classes = list(even_or_not(classes))
     return Edges(tuple(classes), edges.windows)
 
 
@@ -76,11 +72,3 @@ def slices_of_edges(edges: Edges) -> Slices | None:
         periodic = EdgeHorizon.of(edges.classes) if edges.classes else None
         return MixedSlices(calendars, periodic)
     return slices_of_classes(edges.classes) if edges.classes else None
-
-
-def _even_or_not(classes: list[EdgeClass]) -> list[EdgeClass]:
-    """Cut at every common divisor where that gives few slices more: even slices need no lookup."""
-    chosen = primitive_classes(classes)
-    grain = common_grain(chosen)
-    edges_per_grain = sum(grain / modulus for _, modulus in chosen)
-    return [(chosen[0][0] % grain, grain)] if edges_per_grain * MOST_FINER >= 1 else list(chosen)

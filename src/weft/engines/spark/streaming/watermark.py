@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DELAY_KEY = "spark.watermarkDelayMs"
 OF_WATERMARK = {DELAY_KEY: 0}
 _MILLISECOND_US = 1000
-_OWN_TIME = "weft_event_time"
+OWN_TIME = "weft_event_time"
 
 
 def watermarked(source: DataFrame, name: str, time: str, delay_us: int | None) -> DataFrame:
@@ -48,8 +48,8 @@ def watermarked(source: DataFrame, name: str, time: str, delay_us: int | None) -
         return source.withWatermark(column(time), delay)
     # Spark keeps watermarks of timestamps alone.
     micros = micros_of(column(time), type, time)
-    own = source.selectExpr("*", f"timestamp_micros({micros}) AS {_OWN_TIME}")
-    return own.withWatermark(_OWN_TIME, delay)
+    own = source.selectExpr("*", f"timestamp_micros({micros}) AS {OWN_TIME}")
+    return own.withWatermark(OWN_TIME, delay)
 
 
 def delay_us_of(source: DataFrame, delay_us: int | None) -> int:
@@ -59,7 +59,7 @@ def delay_us_of(source: DataFrame, delay_us: int | None) -> int:
 
 
 def _check_declared(declared: dict[str, int], name: str, time: str, delay_ms: int | None) -> None:
-    if time not in declared and _OWN_TIME not in declared:
+    if time not in declared and OWN_TIME not in declared:
         raise QueryError(
             f"the watermark of the stream {name!r} is on {', '.join(declared)}, and its event "
             f"time is {time}",

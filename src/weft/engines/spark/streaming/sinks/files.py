@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from pyarrow.lib import ArrowInvalid
+from pyarrow.parquet import read_metadata
 from pyspark.sql import functions as F
 
 from weft.engines.failpoints import may_stop
@@ -36,8 +38,9 @@ class FileSink:
     """Parquet files, a directory `batch=N` for each micro-batch that closed a window.
 
     Rows of several queries go to `query=NAME/batch=N`. A directory appears with all its files in
-    one step where the file system can rename, and is never changed. Another stream counts its
-    micro-batches from 0 as well, so a directory belongs to the stream that wrote there first.
+    one step where the file system can rename, and is changed only where a micro-batch is done once
+    more and its files are not whole. Another stream counts its micro-batches from 0 as well, so a
+    directory belongs to the stream that wrote there first.
     """
 
     place: Place
@@ -52,10 +55,9 @@ class FileSink:
     def write_from(self, rows: DataFrame, batch_id: int, origin: Origin) -> None:
         """Write the batch, unless it is there from a run that was cut off afterwards."""
         parent = self.directory_of(origin.query if origin.shared else None)
-        _owned(parent, origin.stream)
-        name = f"{BATCH}={batch_id}"
-        target = parent / name
-        if _DONE in target.names():
+        _owned(parent, origin.stream, batch_id)
+        target = parent / f"{BATCH}={batch_id}"
+        if _is_whole(target):
             return
         if target.local is None:
             rows.write.mode("overwrite").parquet(target.uri)
@@ -68,13 +70,44 @@ class FileSink:
         _swept(target.local.parent, batch_id)
 
 
-def _owned(directory: Place, stream: str) -> None:
+def _owned(directory: Place, stream: str, batch_id: int) -> None:
     """Leave the name of the stream in a directory, or refuse one that has another's."""
-    owner = (directory / _OWNER).read()
+    try:
+        owner = (directory / _OWNER).read()
+    except UnicodeError as error:
+        raise (directory / _OWNER).damaged(error) from None
     if owner is None:
+        _refuse_strangers(directory, stream, batch_id)
         (directory / _OWNER).write(stream)
     elif owner != stream:
         raise _of_another(directory)
+
+
+def _refuse_strangers(directory: Place, stream: str, batch_id: int) -> None:
+    """Refuse micro-batches of which nobody says whose they are, and that would stand for ours."""
+    numbers = [name.removeprefix(f"{BATCH}=") for name in directory.names()]
+    latest = max((int(number) for number in numbers if number.isdecimal()), default=-1)
+    if latest >= batch_id:
+        raise QueryError(
+            f"{directory} has the micro-batches up to {latest} of a stream that it does not name, "
+            f"and this stream is at {batch_id}",
+            hint=f"write to another place; or, if they are of this stream, put {stream} into the "
+            f"file {_OWNER} there, which is lost",
+        )
+
+
+def _is_whole(target: Place) -> bool:
+    """Tell whether a micro-batch is there with all its files, and these to their ends."""
+    names = target.names()
+    if _DONE not in names or target.local is None:
+        return _DONE in names
+    files = [name for name in names if name.endswith(".parquet")]
+    try:
+        for name in files:
+            read_metadata(target.local / name)
+    except (ArrowInvalid, OSError):
+        return False
+    return bool(files)
 
 
 def _of_another(place: object) -> QueryError:
@@ -86,12 +119,12 @@ def _of_another(place: object) -> QueryError:
 
 
 def _renamed(passing: Path, target: Path) -> None:
-    if target.exists() and not (target / _DONE).exists():
-        shutil.rmtree(target)  # what a file system that cannot rename left behind
+    if target.exists() and not _is_whole(Place.of(target)):
+        shutil.rmtree(target)  # damaged, or left behind by a file system that cannot rename
     try:
         passing.rename(target)
     except OSError:
-        if not (target / _DONE).exists():
+        if not _is_whole(Place.of(target)):
             raise
         shutil.rmtree(passing)  # somebody was first, with the same rows
 
