@@ -143,8 +143,9 @@ class Closing:
             raise InternalError("a join reached the local engine")
         flow = self._rolled(emit, roll.window)
         if flow is not None and emit.exists is not None:
-            # Rows without an event of the query are of other queries alone.
-            flow = flow.take(np.flatnonzero(counts_of(flow.partials[emit.exists]) > 0))
+            # Rows without an event of the query are of other queries alone, as their partials are.
+            some = np.flatnonzero(counts_of(flow.partials[emit.exists]) > 0)
+            flow = flow.only({p for _, call in emit.outputs for p in call.partials}).take(some)
         if flow is None or not len(flow):
             return None
         assert flow.ends_us is not None

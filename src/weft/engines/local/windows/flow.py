@@ -6,7 +6,7 @@ events, one row of partials.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from weft.kernels.ranges.van_herk import combines_within
 from weft.techniques import INCREMENTAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from weft.aggregates import Partial
     from weft.engines.local.windows.events import Events, Timed
@@ -65,6 +65,10 @@ class Flow:
         ends = None if self.ends_us is None else self.ends_us[rows]
         partials = {p: held.take(rows) for p, held in self.partials.items()}
         return Flow(self.keys[rows], self.starts_us[rows], ends, partials, self.combined)
+
+    def only(self, wanted: Collection[Partial]) -> Flow:
+        """Leave out the partials that nobody wants."""
+        return replace(self, partials={p: h for p, h in self.partials.items() if p in wanted})
 
     @property
     def sets(self) -> dict[Partial, Bags]:
