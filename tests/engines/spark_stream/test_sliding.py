@@ -14,8 +14,11 @@ from engines.spark_stream.test_rolling import DELAY_S, START_US, S, complete, di
 from weft.cli.app import app
 from weft.engines.spark.session import to_spark
 from weft.engines.spark.streaming.settings import setting
+from weft.tables import read_table, write_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from conftest import Streams
@@ -65,6 +68,18 @@ def test_the_plan_of_a_table_of_spark_is_told_and_nothing_is_run(spark: SparkSes
     # A literal that speaks of such windows is none.
     plain = "SELECT 'SlidingWindow(second, 20)' AS word"
     assert weft.sql(plain, r=frame).collect()[0].word == "SlidingWindow(second, 20)"
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_runs_it_over_files_on_both_engines(tmp_path: Path) -> None:
+    rows = payments(100).drop_columns(["note"])
+    write_table(rows, tmp_path / "rows.parquet")
+    for engine in ("spark", "local"):
+        out = tmp_path / f"{engine}.parquet"
+        words = ["sql", "-e", SLIDING, "-t", f"r={tmp_path / 'rows.parquet'}", "-o", str(out)]
+        result = CliRunner().invoke(app, [*words, "--engine", engine])
+        assert result.exit_code == 0, result.output
+        assert lines(read_table(out)) == lines(weft.sql(SLIDING, r=rows))
 
 
 @pytest.mark.usefixtures("rocks")

@@ -94,16 +94,29 @@ def _on_spark(text: str, given: Sequence[str], planner: str) -> "Answers":
     from weft.cli.inputs import named_frames
     from weft.cli.screen import working
     from weft.statement import run_statements
+    from weft.statement.door import sliding_over
 
     with working("starting Spark"):
         frames = named_frames(given)
-    return run_statements(text, frames, planner)
+    sliding = sliding_over(text, frames)
+    return run_statements(text, frames, planner) if sliding is None else _alone(sliding.results())
 
 
 def _in_process(text: str, given: Sequence[str], planner: str) -> "Answers":
     from weft.cli.inputs import named_tables
     from weft.cli.screen import working
+    from weft.features.anchored_sql import run_anchored
+    from weft.parsing.anchored import SlidingStatement
     from weft.statement import run_in_process
+    from weft.statement.door import anchored_of
 
     with working("running in this process"):
-        return run_in_process(text, named_tables(given), planner)
+        tables, asked = named_tables(given), anchored_of(text)
+        if isinstance(asked, SlidingStatement):
+            return _alone(run_anchored(asked, tables, "local"))
+        return run_in_process(text, tables, planner)
+
+
+def _alone(rows: Any) -> "Answers":
+    """Name the rows of a statement that shares with no other."""
+    return {"q1": rows}, ()

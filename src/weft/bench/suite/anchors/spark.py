@@ -2,6 +2,8 @@
 
 A million payments of a thousand users over a month, in parquet files, on two cores. A label may be
 joined to its events, or be a row among them that counts nowhere: the better of the two is stock.
+What is shipped goes through the shuffle, the sort and Python as weft's rows do, and nothing is
+computed: no features that Python computes can cost less.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from weft.bench.suite.anchors.inputs import Payments, payments, payments_in_fram
 from weft.bench.suite.spark.runs import same_answers, stored, write_nowhere
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from weft.bench.frame import Runner
@@ -50,15 +53,24 @@ def _stored(make: Callable[..., Payments]) -> Callable[..., Stored]:
     return inputs
 
 
+def _columns(inputs: Stored) -> list[str]:
+    return [f"{name}_{label}" for label in inputs.asked.windows for name in inputs.asked.aggs]
+
+
+def _with_one_range(inputs: Stored) -> Stored:
+    asked = inputs.asked
+    return inputs._replace(asked=Payments(asked.events, asked.labels, asked.ranges_us[-1:]))
+
+
 def _answered(inputs: Stored, rows: DataFrame) -> dict[str, Any]:
     """Write the rows nowhere, and summarize every feature on the way."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     weight = F.pmod(F.xxhash64("id"), F.lit(_WEIGHTS)) + 1
-    names = [f"{name}_{label}" for label in inputs.asked.windows for name in inputs.asked.aggs]
     seen = Observation()
-    sums = (F.sum(weight * F.col(name).cast("double")).alias(name) for name in names)
+    columns = _columns(inputs)
+    sums = (F.sum(weight * F.col(name).cast("double")).alias(name) for name in columns)
     write_nowhere(rows.observe(seen, F.count(F.lit(1)).alias("rows"), *sums))
     return {"features": seen}
 
@@ -71,8 +83,7 @@ def _start_rolling(inputs: Stored) -> Runner:
 
 
 def _start_one_range(inputs: Stored) -> Runner:
-    asked = Payments(inputs.asked.events, inputs.asked.labels, inputs.asked.ranges_us[-1:])
-    return _start_rolling(inputs._replace(asked=asked))
+    return _start_rolling(_with_one_range(inputs))
 
 
 def _start_as_of(inputs: Stored) -> Runner:
@@ -162,6 +173,45 @@ def _start_stock_join(inputs: Stored) -> Runner:
     return runner
 
 
+def _shipped(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Send rows through shuffle, sort and Python as weft does, where columns are put beside some.
+
+    Rows without an amount are points among events: they alone come back.
+    """
+
+    def filled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import numpy as np
+        import pyarrow as pa
+
+        for batch in batches:
+            amounts = batch.column("amount")
+            points = batch.filter(amounts.is_null()) if amounts.null_count else batch
+            values = pa.array(np.random.default_rng(1).random(points.num_rows))
+            names = [*points.schema.names, *columns]
+            yield pa.RecordBatch.from_arrays([*points.columns, *[values] * len(columns)], names)
+
+    own = [f"{f.name} {f.dataType.simpleString()}" for f in rows.schema]
+    schema = ", ".join([*own, *(f"{name} double" for name in columns)])
+    return rows.repartition("user").sortWithinPartitions("user", "ts").mapInArrow(filled, schema)
+
+
+def _start_shipped_events(inputs: Stored) -> Runner:
+    return lambda: _answered(inputs, _shipped(inputs.events, _columns(inputs)))
+
+
+def _start_shipped_one_range(inputs: Stored) -> Runner:
+    return _start_shipped_events(_with_one_range(inputs))
+
+
+def _start_shipped_labels(inputs: Stored) -> Runner:
+    def runner() -> dict[str, Any]:
+        labels = inputs.labels.selectExpr("id", "user", "ts", "CAST(NULL AS double) AS amount")
+        events = inputs.events.selectExpr("CAST(NULL AS bigint) AS id", "user", "ts", "amount")
+        return _answered(inputs, _shipped(labels.union(events), _columns(inputs)))
+
+    return runner
+
+
 def _case(events: int, label: str = "", **arguments: int) -> Case:
     sizes = {"events": events, "users": min(_USERS, events // 30), **arguments}
     return Case(label or f"{events:,} events", sizes, events)
@@ -181,6 +231,8 @@ ROLLING = Race(
         "segment_tree": _TREE,
         "weft": _WEFT,
         "weft_one_range": Contender(_start_one_range, _NEEDS, yardstick=True),
+        "shipped": Contender(_start_shipped_events, _NEEDS, yardstick=True),
+        "shipped_one_range": Contender(_start_shipped_one_range, _NEEDS, yardstick=True),
     },
     baseline="stock",
     full=(_case(_EVENTS),),
@@ -218,6 +270,7 @@ AS_OF = Race(
         "stock_union": Contender(_start_stock_union, _NEEDS, runs=1),
         "stock_join": Contender(_start_stock_join, _NEEDS, runs=1),
         "weft": Contender(_start_as_of, _NEEDS),
+        "shipped": Contender(_start_shipped_labels, _NEEDS, yardstick=True),
     },
     baseline="stock_union",
     full=tuple(_case(_EVENTS, f"{n:,} labels", labels=n) for n in (10_000, 100_000)),
