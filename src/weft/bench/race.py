@@ -196,7 +196,8 @@ def _time_rounds(
         for name, seconds in seconds_of.items()
     }
     round_seconds = sum(calls[name] * seconds for name, seconds in seconds_of.items())
-    repeats = min(max(1, round(_ROUND_SECONDS / round_seconds)), _MOST_REPEATS)
+    # Where all contenders are timed seldom, nobody is left for the rounds between.
+    repeats = min(max(1, round(_ROUND_SECONDS / max(round_seconds, 1e-9))), _MOST_REPEATS)
     names = list(runners)
     rounds: dict[str, list[float]] = {name: [] for name in (*names, *seldom)}
     answers: dict[str, Any] = {}
@@ -204,7 +205,7 @@ def _time_rounds(
         for name, one in seldom.items():
             rounds[name].append(one.in_round(number, number_of_rounds))
         # Each round starts with another contender, so that no one always follows the same one.
-        turn = number % len(names)
+        turn = number % max(len(names), 1)
         for name in names[turn:] + names[:turn]:
             if repeats == 1 and seconds_of[name] < _SETTLED_SECONDS:
                 runners[name]()

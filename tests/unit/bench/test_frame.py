@@ -203,6 +203,14 @@ def test_runs_of_a_long_contender_are_spread_over_the_rounds() -> None:
     assert "".join(turns) == "sa" + "a" + "aa" + "saa" + "saa"
 
 
+def test_all_contenders_may_take_long() -> None:
+    slow = {name: Contender(busy(seconds), runs=2) for name, seconds in (("a", 10.0), ("b", 30.0))}
+    entry = replace(RACE, expected=None, contenders=slow, baseline="b", bars=(), rounds=2)
+    outcome = run_entry(entry, quick=True)
+    assert outcome.status == "ok"
+    assert [row["speed / b"].median for row in outcome.rows] == [3.0, 1.0]
+
+
 def test_the_answer_of_a_yardstick_is_not_compared() -> None:
     stick = Contender(busy(0.5, answer=0), yardstick=True)
     entry = replace(RACE, contenders={**RACE.contenders, "stick": stick})

@@ -136,7 +136,14 @@ class LocalModel(BatchModel):
             case Emit() | Join():
                 rows = self.volumes.rows(node)
                 outputs = len(node.outputs) if isinstance(node, Emit) else len(node.partials)
-                return work(self.engine, emit_row=rows, emit_value=rows * outputs)
+                # Rows of other filters are looked at, and left out.
+                looked_at = self.volumes.rows(node.inputs[0]) if _has_condition(node) else 0.0
+                return work(
+                    self.engine,
+                    read_partial=looked_at,
+                    emit_row=rows,
+                    emit_value=rows * outputs,
+                )
 
     def from_events(self, window: Window, width: int) -> float:
         """Price of a window that folds events, for `width` partials; reading them is not in it."""
@@ -146,6 +153,10 @@ class LocalModel(BatchModel):
         """Price of a window that combines instances of another, for `width` partials."""
         inner = Roll((_EVENTS,), feeder, FOLD, (), (_PLAIN,) * width)
         return self.ms(self.kernels.rolled(Roll((inner,), window, FOLD, (), (_PLAIN,) * width)))
+
+
+def _has_condition(node: Emit | Join) -> bool:
+    return isinstance(node, Emit) and node.exists is not None
 
 
 def batch_model(engine: str, volumes: Volumes) -> BatchModel:

@@ -7,7 +7,7 @@ sorted by (key, slice).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -129,6 +129,7 @@ class Grouping:
     ordinals: Int64s
     threads: int
     _without_nulls: dict[int, Groups] = field(default_factory=dict)
+    _counts: dict[int, Int64s] = field(default_factory=dict)
 
     def groups_for(self, valid: Bools | None) -> Groups:
         """Send the rows that are NULL to the spare group; one pass per column, not per kind."""
@@ -137,6 +138,14 @@ class Grouping:
         if id(valid) not in self._without_nulls:
             self._without_nulls[id(valid)] = np.where(valid, self.groups, np.int32(self.size))
         return self._without_nulls[id(valid)]
+
+
+    def counts_for(self, valid: Bools | None) -> Int64s:
+        """Count the rows of each group, in order, that are not NULL; once per column."""
+        if id(valid) not in self._counts:
+            counts = count_rows(self.groups_for(valid), self.size, self.threads)
+            self._counts[id(valid)] = counts[self.numbers]
+        return self._counts[id(valid)]
 
 
 def slice_events(
@@ -234,8 +243,8 @@ def _aggregate(request: Request, grouping: Grouping, times: Int64s) -> Partials:
     valid = None if column is None else column.valid
     groups = grouping.groups_for(valid)
     if column is None or request.kind == "count":
-        counts = count_rows(groups, size, threads)
-        return Partials(request.kind, operation_of(request.kind, "int64"), counts[grouping.numbers])
+        counts = grouping.counts_for(valid)
+        return Partials(request.kind, operation_of(request.kind, "int64"), counts)
     values = column.values
     if request.kind in OF_DOUBLES:
         values = values.astype(np.float64, copy=False)
@@ -245,7 +254,7 @@ def _aggregate(request: Request, grouping: Grouping, times: Int64s) -> Partials:
     else:
         rows = _rows_of(request, values, times)
         totals = combine_rows(operation, groups, rows, size, threads)
-    return _finish(request.kind, operation, totals, groups, grouping, valid)
+    return _finish(request.kind, operation, totals, grouping, valid)
 
 
 def _rows_of(request: Request, values: npt.NDArray[Any], times: Int64s) -> Columns:
@@ -272,13 +281,11 @@ def _finish(
     kind: KernelKind,
     operation: Any,
     totals: Columns,
-    groups: Groups,
     grouping: Grouping,
     valid: Bools | None,
 ) -> Partials:
-    present = None
-    if valid is not None and kind not in COUNTED:
-        some = count_rows(groups, grouping.size, grouping.threads)[: grouping.size] > 0
-        present = None if some[grouping.numbers].all() else some
-    partials = Partials(kind, operation, totals, present)
-    return partials.take(grouping.numbers)
+    partials = Partials(kind, operation, totals).take(grouping.numbers)
+    if valid is None or kind in COUNTED:
+        return partials
+    some = grouping.counts_for(valid) > 0
+    return partials if some.all() else replace(partials, present=some)

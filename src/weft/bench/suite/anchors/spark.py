@@ -37,17 +37,19 @@ class Stored(NamedTuple):
     labels: DataFrame
 
 
-def _stored(make: Callable[..., Payments]) -> Callable[..., Stored]:
-    kept: dict[str, DataFrame] = {}
+_KEPT: dict[str, DataFrame] = {}  # what is stored, by name: entries share their tables
 
+
+def _stored(make: Callable[..., Payments]) -> Callable[..., Stored]:
     def inputs(**arguments: int) -> Stored:
         made = make(**arguments)
         frames = []
         for kind, table in (("events", made.events), ("labels", made.labels)):
-            name = f"payments-{kind}-{table.num_rows}-{arguments['users']}"
-            if name not in kept:
-                kept[name] = stored(table, name)
-            frames.append(kept[name])
+            told = "-".join(str(arguments[name]) for name in sorted(arguments))
+            name = f"{make.__name__}-{kind}-{told}"
+            if name not in _KEPT:
+                _KEPT[name] = stored(table, name)
+            frames.append(_KEPT[name])
         return Stored(made, *frames)
 
     return inputs

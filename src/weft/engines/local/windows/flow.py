@@ -103,9 +103,18 @@ class Flow:
 
         Overlapping ones are put together by the technique that is named.
         """
+        if technique is None and _are_single(starts, ends, len(self)):
+            return Flow(self.keys, starts_us, ends_us, {p: self.partials[p] for p in wanted})
         partials = {p: self.partials[p].over_ranges(starts, ends, technique) for p in wanted}
         combined = combines_of(starts, ends, technique)
         return Flow(self.keys[starts], starts_us, ends_us, partials, combined)
+
+
+def _are_single(starts: Int64s, ends: Int64s, rows: int) -> bool:
+    """Tell whether the ranges are all rows, each by itself, as those of a tumbling window are."""
+    if starts.size != rows or not rows or starts[0] or ends[-1] != rows:
+        return False
+    return bool(np.array_equal(ends, starts + 1) and np.array_equal(starts[1:], ends[:-1]))
 
 
 def runs_of_equals(*columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
