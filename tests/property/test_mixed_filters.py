@@ -208,7 +208,7 @@ def test_what_all_filters_ask_stays_in_the_one_scan() -> None:
     ask = {"source": "s", "windows": {"m": "1 minute"}, "aggs": {"n": agg.count()}}
     texts = ["day = 3 AND action = 'buy'", "action = 'error' AND day = 3"]
     workload = weft.Workload(weft.Query(f"q{i}", where=t, **ask) for i, t in enumerate(texts))
-    plan = optimize(workload, "auto", "local")
+    plan = optimize(workload, "slice", "local", filters="together")
     (scan,) = (node for node in plan.nodes if isinstance(node, Scan))
     assert scan.where == "day = 3 AND (action = 'buy' OR action = 'error')"
     assert [query.where for query in plan.queries] == texts

@@ -85,6 +85,7 @@ class Source(NamedTuple):
             key_bytes=13.0 if self.text else 8.0,
             adaptive=self.adaptive,
             partitions=PARTS,
+            kept=_THIRDS,
         )
 
 
@@ -99,6 +100,9 @@ SOURCES = (
     Source("dense", 1.0, 10, text=False, seconds=1200.0, adaptive=False),
 )
 _OF_LARGE = ("coarse", "eight")  # what reads events and does little else
+TOGETHER = "together"  # queries whose filters are conditions on the same slices
+# Filters of temperatures, which are normal around 20, and what they keep.
+_THIRDS = {"temp < 18": 0.345, "temp >= 18 AND temp < 22": 0.31, "temp >= 22": 0.345}
 _ODD_WINDOWS = ("odd", "odd wide")  # on Spark of one source: they take long
 _MANY_WINDOWS = ("eight", "nine", *_ODD_WINDOWS)
 
@@ -109,18 +113,22 @@ class Shape(NamedTuple):
     name: str
     windows: dict[str, Any]
     aggs: dict[str, Any]
+    filters: tuple[str | None, ...] = (None,)  # of each query
 
     def workload(self) -> Workload:
-        """Return the query."""
-        query = Query(
-            "probe",
-            source="readings",
-            time="ts",
-            keys=["device"],
-            windows=self.windows,
-            aggs=self.aggs,
+        """Return the queries."""
+        return Workload(
+            Query(
+                f"probe{number or ''}",
+                source="readings",
+                time="ts",
+                keys=["device"],
+                where=where,
+                windows=self.windows,
+                aggs=self.aggs,
+            )
+            for number, where in enumerate(self.filters)
         )
-        return Workload([query])
 
 
 def _shapes(unit: float) -> Iterator[Shape]:
@@ -146,6 +154,8 @@ def _shapes(unit: float) -> Iterator[Shape]:
     yield Shape("odd", odd, one)
     yield Shape("odd wide", odd, wide)
     yield Shape("nine", nine, wide)
+    # Every event is in one of three queries, and has no part in the partials of the others.
+    yield Shape(TOGETHER, fine, wide, tuple(_THIRDS))
 
 
 def _plans(shape: Shape, source: Source, engine: str) -> Iterator[tuple[str, str | None]]:
@@ -153,6 +163,10 @@ def _plans(shape: Shape, source: Source, engine: str) -> Iterator[tuple[str, str
     if source.part > 1 and shape.name not in _OF_LARGE:
         return
     if engine == "spark" and shape.name in _ODD_WINDOWS and source is not SOURCES[0]:
+        return
+    if shape.name == TOGETHER:
+        if engine == "local":
+            yield TOGETHER, None
         return
     several = shape.name in _MANY_WINDOWS and 0.001 < source.part <= 1
     planners = ["slice", "factor", "independent"] if several else ["slice"]
@@ -195,7 +209,7 @@ def batch_probes(
 
 
 def _warm_up(source: Source, frame: Any, known: Statistics, engine: str) -> None:
-    *_, last = _shapes(source.seconds / _SHAPE_SECONDS)
+    last = next(s for s in _shapes(source.seconds / _SHAPE_SECONDS) if s.name == "nine")
     for planner, strategy in _plans(last, source, engine):
         by = "independent" if planner == STOCK else planner
         plan = optimize(last.workload(), by, engine, known, strategy=strategy)
@@ -230,8 +244,11 @@ def _probe(
     strategy: str | None,
     clock: Clock,
 ) -> Probe:
-    by = "independent" if planner == STOCK else planner
-    plan = optimize(workload, by, engine, known, strategy=strategy)
+    if planner == TOGETHER:
+        plan = optimize(workload, "slice", engine, known, filters="together")
+    else:
+        by = "independent" if planner == STOCK else planner
+        plan = optimize(workload, by, engine, known, strategy=strategy)
     counted = work_of(plan, known, planner)
     seconds = sorted(timed(plan, frame, engine, planner, clock) for _ in range(_ROUNDS))
     return Probe(name, seconds[0] * 1e3, counted, seconds[1] / seconds[0] - 1)

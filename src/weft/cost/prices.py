@@ -36,6 +36,7 @@ class Coefficients:
     fold_event_ns: float = 0.0  # find the group of one event, once for each instance it is in
     hash_event_ns: float = 0.0  # find it by hashing, where there are more groups than fit a table
     lift_ns: float = 0.0  # lift one event into one partial
+    lift_where_ns: float = 0.0  # the same, beyond lift_ns, where a condition says whether
     window_event_ns: float = 0.0  # one copy by Spark's own `window()`, beyond folding it
     # By row of partials.
     read_partial_ns: float = 0.0  # hand one partial row to an operator

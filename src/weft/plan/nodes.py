@@ -241,6 +241,11 @@ def regroups(node: Slice | Roll) -> bool:
     return any(isinstance(i, Slice | Roll) and i.keys != node.keys for i in node.inputs)
 
 
+def picks_rows(node: Node) -> bool:
+    """True when a query looks for its own rows among those of other filters."""
+    return isinstance(node, Emit) and node.exists is not None
+
+
 def periodic_parts(window: Window) -> tuple[PeriodicWindow, ...]:
     """Return the periodic windows that a window is made of; none for the other kinds."""
     if isinstance(window, CumulatingWindow):

@@ -73,6 +73,7 @@ class KernelWork:
             fold_event=events,
             hash_event=events if self._is_hashed(edges) else 0.0,
             lift=events * (len(partials) - growing),
+            lift_where=events * sum(p.where is not None for p in partials),
             set_value=events * growing,
             write_partial=rows,
         )

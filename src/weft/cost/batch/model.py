@@ -18,7 +18,7 @@ from weft.cost.batch.spark import SparkWork
 from weft.cost.batch.work import Work, doublings, ms_of, work
 from weft.cost.model import CALIBRATED
 from weft.cost.prices import Coefficients, coefficients_of
-from weft.plan.nodes import FOLD, Emit, Join, Node, Roll, Scan, Slice
+from weft.plan.nodes import FOLD, Emit, Join, Node, Roll, Scan, Slice, picks_rows
 
 if TYPE_CHECKING:
     from weft.cost.volumes import Volumes
@@ -137,7 +137,7 @@ class LocalModel(BatchModel):
                 rows = self.volumes.rows(node)
                 outputs = len(node.outputs) if isinstance(node, Emit) else len(node.partials)
                 # Rows of other filters are looked at, and left out.
-                looked_at = self.volumes.rows(node.inputs[0]) if _has_condition(node) else 0.0
+                looked_at = self.volumes.rows(node.inputs[0]) if picks_rows(node) else 0.0
                 return work(
                     self.engine,
                     read_partial=looked_at,
@@ -153,10 +153,6 @@ class LocalModel(BatchModel):
         """Price of a window that combines instances of another, for `width` partials."""
         inner = Roll((_EVENTS,), feeder, FOLD, (), (_PLAIN,) * width)
         return self.ms(self.kernels.rolled(Roll((inner,), window, FOLD, (), (_PLAIN,) * width)))
-
-
-def _has_condition(node: Emit | Join) -> bool:
-    return isinstance(node, Emit) and node.exists is not None
 
 
 def batch_model(engine: str, volumes: Volumes) -> BatchModel:

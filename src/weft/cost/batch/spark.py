@@ -18,7 +18,7 @@ from weft.aggregates.kinds import GROWING_KINDS
 from weft.cost.batch.kernels import KernelWork
 from weft.cost.batch.work import Work, doublings, times, total, work
 from weft.cost.prices import COLUMNAR_PRICES, NATIVE_PRICES
-from weft.plan.nodes import PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice, regroups
+from weft.plan.nodes import PICK, STAIR, Emit, Join, Node, Roll, Scan, Slice, picks_rows, regroups
 from weft.window import PeriodicWindow, SessionWindow
 
 if TYPE_CHECKING:
@@ -197,7 +197,9 @@ class SparkWork:
     def _emitted(self, node: Emit | Join, queries: int, engine: str) -> Work:
         rows = self.volumes.rows(node)
         outputs = len(node.outputs) if isinstance(node, Emit) else len(node.partials)
-        kept = self._work(keep_row=rows if queries > 1 else 0.0)
+        # Rows of other filters are read too, and left out.
+        read = self.volumes.rows(node.inputs[0]) if picks_rows(node) else rows
+        kept = self._work(keep_row=read if queries > 1 else 0.0)
         bytes = rows * self._key_bytes if engine == COLUMNAR_PRICES else 0.0
         out = work(engine, emit_row=rows, emit_value=rows * outputs, key_byte=bytes)
         return total(kept, out)

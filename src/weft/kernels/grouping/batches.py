@@ -139,7 +139,6 @@ class Grouping:
             self._without_nulls[id(valid)] = np.where(valid, self.groups, np.int32(self.size))
         return self._without_nulls[id(valid)]
 
-
     def counts_for(self, valid: Bools | None) -> Int64s:
         """Count the rows of each group, in order, that are not NULL; once per column."""
         if id(valid) not in self._counts:
