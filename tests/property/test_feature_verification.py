@@ -54,6 +54,14 @@ ASKED: dict[str, Any] = {
 }
 
 
+def test_a_custom_aggregate_may_have_values_at_some_times_only() -> None:
+    """Its type is known by its values, and a session asked early may have none."""
+    rows = pa.table({"ts": pa.array([0], pa.timestamp("us")), "i": pa.array([None], pa.int64())})
+    joined = next(call for call in CALLS if call.function == "joined_in_time")
+    plan = weft.rolling(rows, time="ts", windows={"w": 1}, aggs={"a": joined}, explain=True)
+    assert weft.verify(plan, {"events": rows}, LOCAL).ok
+
+
 def test_a_difference_names_the_way_the_feature_and_the_row(monkeypatch: Any) -> None:
     computed = verification.run_features
 

@@ -206,7 +206,9 @@ def _session_in_time(asked: EventFeatures, events: pa.Table, points: pa.Table, a
         places.append(stretch)
     if not answers:
         return _session(asked, events, points, at)
-    found = pa.concat_tables(answers).take(np.argsort(np.concatenate(places)))
+    # A custom aggregate without any value has no type yet.
+    whole = pa.concat_tables(answers, promote_options="default")
+    found = whole.take(np.argsort(np.concatenate(places)))
     return found.select([name for name, _, _ in asked.outputs])
 
 
