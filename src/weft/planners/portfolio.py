@@ -112,9 +112,10 @@ def optimize(
         if engine == "spark" and model != "paper":
             strategy = strategy or strategy_of(technique)
     _check_statistics(workload, statistics)
-    batch_us = _micro_batch_us(micro_batch, engine, session=session)
-    push_us = batch_us or _PUSH_US if session else None
-    batch_us = None if session else batch_us
+    pushed = session and engine == "local"
+    batch_us = _micro_batch_us(micro_batch, engine, session=pushed)
+    push_us = batch_us or _PUSH_US if pushed else None
+    batch_us = None if pushed else batch_us
     apart = scopes_of(workload, exact_columns)
     seconds = _join_seconds(workload, statistics, batch_us)
     joins = plan_joins(workload, planner, engine, statistics, model, join_loads or {}, seconds)

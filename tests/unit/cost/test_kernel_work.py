@@ -69,6 +69,9 @@ def test_windows_on_the_same_slices_close_together_in_a_session() -> None:
     rare = weft.optimize(asked, engine="local", session=True, micro_batch="1 hour")
     assert "a session, priced as if a push had the events of 1h" in rare.notes
     assert rare.cost < session.cost
+    # Only the local engine has sessions: a stream of Spark keeps its pace.
+    stream = weft.optimize(asked, session=True, micro_batch="1 hour")
+    assert stream.cost == weft.optimize(asked, micro_batch="1 hour").cost
 
 
 def test_a_table_of_many_edges_is_right() -> None:
