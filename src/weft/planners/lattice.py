@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from weft.aggregates.kinds import GROWING_KINDS
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _BY_THE_CLOCK = (PeriodicWindow, CumulatingWindow, CalendarWindow)
 _MOST_CHOICES = 4  # coarser scopes of which every choice is priced
+_MOST_PACKINGS = 10_000  # ways to deal scopes to others that are all looked at
 # Partials that Catalyst keeps as rows, one for each value: they are not in the one chain of all.
 _IN_ROWS_OF_THEIR_OWN = GROWING_KINDS | {"tally"}
 LATTICE = "lattice"
@@ -80,6 +82,32 @@ class Lattice:
         return named(emits, form, known.__contains__, self.context.technique)
 
 
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """Coarser scopes that regroup slices of a finest, and what the family costs so, by case."""
+
+    lattice: Lattice
+    emits: tuple[Emit, ...]
+    costs: list[float]
+    saved: float  # as expected, against all apart
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        """The scopes that it puts together."""
+        return frozenset((self.lattice.finest, *self.lattice.coarser))
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A scope, those that could regroup its slices, and what is offered in place of all apart."""
+
+    finest: Scope
+    below: tuple[Scope, ...]
+    models: list[BatchModel]
+    apart: list[float]
+    offers: list[Offer]
+
+
 def regrouped(
     scopes: Sequence[Scope], chosen: Sequence[Trial], desk: Desk, *, forced: bool = False
 ) -> tuple[list[Trial], tuple[str, ...]]:
@@ -88,20 +116,55 @@ def regrouped(
     Where it is `forced`, whatever can be regrouped is.
     """
     trials = dict(zip(scopes, chosen, strict=True))
-    left = {scope: trials[scope] for scope in scopes}
+    able = [scope for scope, trial in trials.items() if _is_able(scope, trial, desk)]
+    families = [
+        _family(finest, below, trials, desk)
+        for finest in sorted(able, key=lambda scope: -len(scope.keys))
+        if (below := tuple(scope for scope in able if _is_below(scope, finest)))
+    ]
+    left = dict(trials)
     found: list[Trial] = []
     told: list[str] = []
-    able = [scope for scope, trial in trials.items() if _is_able(scope, trial, desk)]
-    for finest in sorted(able, key=lambda scope: -len(scope.keys)):
-        below = [other for other in able if other in left and _is_below(other, finest)]
-        if finest not in left or not below:
+    for family, dealt in zip(families, _dealt(families, forced=forced), strict=True):
+        below = tuple(scope for scope in family.below if scope in dealt and scope in left)
+        if family.finest not in left or not below:
             continue
-        trial, together, note = _cheapest(finest, below, trials, desk, forced=forced)
+        own = family if below == family.below else _family(family.finest, below, trials, desk)
+        trial, together, note = _decided(own, trials, forced=forced)
         if trial is not None:
             found.append(trial)
             told.append(note)
             left = {scope: own for scope, own in left.items() if scope not in together}
     return [*found, *left.values()], tuple(told)
+
+
+def _dealt(families: Sequence[Family], *, forced: bool) -> list[frozenset[Scope]]:
+    """Give scopes that could regroup slices of several others to where most is saved."""
+    wanted = [scope for family in families for scope in (family.finest, *family.below)]
+    if forced or len(set(wanted)) == len(wanted):
+        return [frozenset(family.below) for family in families]
+    taken: tuple[Offer, ...] = ()
+    if prod(len(family.offers) + 1 for family in families) <= _MOST_PACKINGS:
+        _, taken = _packed(families, frozenset())
+    else:
+        for offer in sorted((o for f in families for o in f.offers), key=lambda o: -o.saved):
+            if offer.saved > 0 and all(offer.scopes.isdisjoint(other.scopes) for other in taken):
+                taken = (*taken, offer)
+    by_finest = {offer.lattice.finest: offer.scopes for offer in taken}
+    return [by_finest.get(family.finest, frozenset()) for family in families]
+
+
+def _packed(families: Sequence[Family], taken: frozenset[Scope]) -> tuple[float, tuple[Offer, ...]]:
+    """Choose an offer of each family, or none, so that no scope is in two and most is saved."""
+    if not families:
+        return 0.0, ()
+    best = _packed(families[1:], taken)
+    for offer in families[0].offers:
+        if offer.saved > 0 and taken.isdisjoint(offer.scopes):
+            saved, others = _packed(families[1:], taken | offer.scopes)
+            if saved + offer.saved > best[0]:
+                best = saved + offer.saved, (offer, *others)
+    return best
 
 
 def _is_able(scope: Scope, trial: Trial, desk: Desk) -> bool:
@@ -127,52 +190,61 @@ def _is_below(scope: Scope, finest: Scope) -> bool:
     return same and set(scope.keys) < set(finest.keys)
 
 
-def _cheapest(
-    finest: Scope,
-    below: Sequence[Scope],
-    trials: dict[Scope, Trial],
-    desk: Desk,
-    *,
-    forced: bool,
-) -> tuple[Trial | None, tuple[Scope, ...], str]:
-    """Return the plan that regroups what is cheaper so, the scopes of it, and what it gains."""
+def _family(
+    finest: Scope, below: tuple[Scope, ...], trials: dict[Scope, Trial], desk: Desk
+) -> Family:
+    """Price every choice of the coarser scopes, and all apart."""
     scopes = (finest, *below)
     models = _models(scopes, desk)
     native = isinstance(models[0], SparkModel)
     form: Form = "spread" if native else "whole"
     ways = (True, False) if native else (True,)
-    apart = [trials[scope] for scope in scopes]
-    costs = [_costs(_nodes_of(apart), models, apart)]
-    plans: list[tuple[Lattice, tuple[Emit, ...]]] = []
-    for some in [tuple(below)] if forced else _choices(below):
+    own = [trials[scope] for scope in scopes]
+    apart = _costs(_nodes_of(own), models, own)
+    offers: list[Offer] = []
+    for some in _choices(below):
         lattice = Lattice(finest, some, desk.context_of(finest))
         rest = [trials[scope] for scope in below if scope not in some]
         for way in ways:
             emits = lattice.named(lattice.emits(through_slices=way), form)
-            plans.append((lattice, emits))
             others = tuple(emit for trial in rest for emit in trial.proposal.emits)
-            costs.append(_costs(topological((*emits, *others)), models, rest, emits))
-    best = 1 + safest(costs[1:]) if forced else safest(costs)
-    if best == 0:
-        return None, (), ""
-    lattice, emits = plans[best - 1]
+            costs = _costs(topological((*emits, *others)), models, rest, emits)
+            offers.append(Offer(lattice, emits, costs, apart[0] - costs[0]))
+    return Family(finest, below, models, apart, offers)
+
+
+def _decided(
+    family: Family, trials: dict[Scope, Trial], *, forced: bool
+) -> tuple[Trial | None, tuple[Scope, ...], str]:
+    """Return the plan that regroups what is cheaper so, the scopes of it, and what it gains."""
+    offers = family.offers
+    if forced:
+        offers = [offer for offer in offers if offer.lattice.coarser == family.below]
+        chosen = offers[safest([offer.costs for offer in offers])]
+    else:
+        best = safest([family.apart, *(offer.costs for offer in offers)])
+        if best == 0:
+            return None, (), ""
+        chosen = offers[best - 1]
+    lattice, emits = chosen.lattice, chosen.emits
     nodes = topological(emits)
     validate(nodes)
-    priced = models[0].node_costs(nodes)
+    priced = family.models[0].node_costs(nodes)
     coarser = ", ".join(_by(scope.keys) for scope in lattice.coarser)
-    ratio = costs[0][0] / max(costs[best][0], 1e-300)
+    ratio = family.apart[0] / max(chosen.costs[0], 1e-300)
     note = (
-        f"slices {coarser} are regrouped from slices {_by(finest.keys)}: "
+        f"slices {coarser} are regrouped from slices {_by(family.finest.keys)}: "
         f"from events all would cost {ratio:.3g}x"
     )
     choices: tuple[StrategyChoice, ...] = ()
-    if native:
+    if isinstance(family.models[0], SparkModel):
         queries = tuple(dict.fromkeys(emit.query for emit in emits))
         why = "slices are regrouped natively"
         choices = (StrategyChoice(queries, NATIVE, "slices", sum(priced), None, why),)
+    apart = [trials[scope] for scope in (family.finest, *family.below)]
     reasons = {w: why for trial in apart for w, why in trial.proposal.reasons.items()}
     trial = Trial(LATTICE, Proposal(emits, reasons=reasons), nodes, priced, choices=choices)
-    return trial, (finest, *lattice.coarser), note
+    return trial, (family.finest, *lattice.coarser), note
 
 
 def _choices(below: Sequence[Scope]) -> list[tuple[Scope, ...]]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.engines.local.anchors.order import LEAST, order_of, spans
+from weft.engines.local.values.distinct import distinct
 from weft.engines.local.values.keys import KeyCodes
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class HeldEvents:
     def _trimmed(self, run: _Run) -> _Run:
         if self.horizon_us == LEAST:
             return run
-        keys = np.unique(run.keys)
+        keys = distinct(run.keys)
         horizon = np.full(keys.size, self.horizon_us)
         starts, stops = spans(run.keys, run.times_us, keys, horizon, self.last_rows)
         kept = np.zeros(run.keys.size + 1, np.int64)

@@ -12,6 +12,7 @@ from weft.engines.local.joins.evaluate import Evaluation
 from weft.engines.local.joins.inputs import InputCodes, encoded, read_input
 from weft.engines.local.joins.sides import SideStore
 from weft.engines.local.output.tables import result_table
+from weft.engines.local.values.distinct import distinct
 from weft.engines.local.values.keys import ColumnCodes, KeyCodes
 from weft.engines.local.windows.instances import closing_instances
 from weft.plan import Join
@@ -137,7 +138,7 @@ class JoinOperator:
             return np.empty(0, np.int64)
         since = None if self.passed_us is None else self.passed_us - window.slide_us
         found = closing_instances([window], flow, since, to_us)
-        ends_us = np.unique(found.starts_us + window.range_us)
+        ends_us = distinct(found.starts_us + window.range_us)
         instants_us = _served(ends_us, window, self.shape.instants.classes)
         if self.passed_us is not None:
             instants_us = instants_us[instants_us > self.passed_us]
@@ -155,4 +156,4 @@ def _served(ends_us: Int64s, window: PeriodicWindow, classes: Sequence[tuple[int
         first = ends_us + (residue - ends_us) % modulus
         steps = range(0, window.slide_us, modulus)
         found += [first[first + step < ends_us + window.slide_us] + step for step in steps]
-    return np.unique(np.concatenate(found))
+    return distinct(np.concatenate(found))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Codes = npt.NDArray[Any]
 _MOST_NUMBERS = 2**63
+_DENSE = 4  # places of a table that a row may take
 
 
 class TooManyRows(Exception):
@@ -45,13 +46,25 @@ def pairs_of_equals(left: Int64s, right: Int64s, most: int) -> tuple[Int64s, Int
     [[0, 0, 1], [1, 2, 0]]
     """
     order = np.argsort(right, kind="stable")
-    ordered = right[order]
-    first = np.searchsorted(ordered, left, "left")
-    counts = np.searchsorted(ordered, left, "right") - first
+    first, counts = _found(left, right, order)
     total = int(counts.sum())
     if total > most:
         raise TooManyRows
     return np.repeat(np.arange(left.size), counts), order[expanded(first, counts)]
+
+
+def _found(left: Int64s, right: Int64s, order: Int64s) -> tuple[Int64s, Int64s]:
+    """Find each number of the left among the ordered ones of the right: the first, how many."""
+    least, greatest = int(right.min(initial=0)), int(right.max(initial=0))
+    if greatest - least > _DENSE * (left.size + right.size):
+        ordered = right[order]
+        first = np.searchsorted(ordered, left, "left")
+        return first, np.searchsorted(ordered, left, "right") - first
+    # Numbers close together are places of a table: no search that jumps through memory.
+    often = np.bincount(right - least, minlength=greatest - least + 1)
+    inside = (left >= least) & (left <= greatest)
+    places = np.where(inside, left - least, 0)
+    return (np.cumsum(often) - often)[places], np.where(inside, often[places], 0)
 
 
 def expanded(firsts: Int64s, counts: Int64s) -> Int64s:

@@ -16,6 +16,7 @@ from weft.cost.joins.tuples import SideLoad
 from weft.engines.local.joins.pairs import TooManyRows, expanded, packed, pairs_of_equals
 from weft.engines.local.partials.columns import KernelPartials, concat
 from weft.engines.local.partials.lift import lift, row_partials
+from weft.engines.local.values.distinct import distinct
 from weft.engines.local.windows.flow import Flow, merged, slice_batch
 from weft.engines.local.windows.instances import closing_instances
 from weft.engines.local.windows.rolls import coarser
@@ -187,8 +188,8 @@ class SideStore:
         return SideLoad(
             rate,
             float(counts.fields[0].sum()),
-            float(np.unique(groups).size),
-            float(np.unique(joined).size),
+            float(distinct(groups).size),
+            float(distinct(joined).size),
         )
 
     def forget(self, before_us: int) -> None:
@@ -213,8 +214,8 @@ class SideStore:
             [np.zeros(own[0].size, np.int64), *(own[at] for at in shared)],
         )
         rows, pairs = pairs_of_equals(left, right, most)
-        numbers = np.unique(pairs * (instants.max(initial=0) + 1) + instants[rows])
         stride = instants.max(initial=0) + 1
+        numbers = distinct(pairs * stride + instants[rows])
         return numbers // stride, numbers % stride
 
     def _rows(

@@ -29,6 +29,7 @@ from weft.engines.local.state.custom_partials import (
     written_partials,
 )
 from weft.engines.local.values.coding import Bits, Coding, Direct, Listed
+from weft.engines.local.values.distinct import distinct
 from weft.errors import InternalError
 from weft.kernels.partials import Partials, operation_of
 
@@ -93,7 +94,7 @@ class Shelf:
             return numbers, None
         if isinstance(coding, Listed):
             inside = (numbers >= 0) & (numbers < len(coding.values))
-            used = np.unique(numbers[inside])
+            used = distinct(numbers[inside])
             places = np.searchsorted(used, numbers)
             self.lists.append(coding.values.take(pa.array(used)))
             return np.where(inside, places, numbers), {"list": len(self.lists) - 1}

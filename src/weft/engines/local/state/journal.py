@@ -33,6 +33,7 @@ from weft.engines.local.state.chunks import (
 )
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.state.slice_stretches import name_of_stretch, regrouped, stretches_by_base
+from weft.engines.local.values.distinct import distinct
 from weft.engines.local.windows.flow import Flow, merged
 
 if TYPE_CHECKING:
@@ -190,14 +191,14 @@ class Journal:
             written[f"shape/{base}"] = flow_chunk(runs[0].take(np.empty(0, np.int64)), self.trust)
         if self.complete:
             touched = self.touched.get(node)
-            starts = np.unique(np.concatenate(touched)) if touched else np.empty(0, np.int64)
+            starts = distinct(np.concatenate(touched)) if touched else np.empty(0, np.int64)
             oldest = self.forgotten.get(node)
             starts = starts if oldest is None else starts[starts >= oldest]
             known = [
                 stretch for stretch in had.get(base, ()) if oldest is None or stretch[1] >= oldest
             ]
         else:
-            known, starts = [], np.unique(np.concatenate([run.starts_us for run in runs]))
+            known, starts = [], distinct(np.concatenate([run.starts_us for run in runs]))
         stretches, changed = regrouped(known, starts.tolist())
         live.update(name_of_stretch(base, stretch) for stretch in stretches)
         for stretch, flow in _within(runs, changed):

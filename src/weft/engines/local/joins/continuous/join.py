@@ -52,6 +52,7 @@ from weft.engines.local.joins.inputs import InputCodes, encoded, read_input
 from weft.engines.local.output.closed import Closed
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.partials.columns import KernelPartials
+from weft.engines.local.values.distinct import distinct
 from weft.engines.local.values.keys import ColumnCodes, KeyCodes
 from weft.engines.local.windows.close import lowered
 from weft.errors import DataError, UnsupportedError
@@ -223,7 +224,7 @@ class ContinuousJoin:
             known = self.pairs_of_side[side]
             more = len(self.codes[side].pairs) - known.size
             self.pairs_of_side[side] = np.append(known, np.full(max(more, 0), NOTHING))
-        wanted = {side: np.unique(events.keys).astype(np.int64) for side, events in arrived}
+        wanted = {side: distinct(events.keys) for side, events in arrived}
         for side in wanted:
             self._number_pairs(side, wanted)
         for side in wanted:

@@ -23,6 +23,7 @@ from weft.engines.local.joins.continuous.state import (
     VALUE,
     State,
 )
+from weft.engines.local.values.distinct import distinct
 from weft.window import PeriodicWindow
 
 if TYPE_CHECKING:
@@ -224,8 +225,8 @@ def loads_of(state: State, used: int, rates: Sequence[float]) -> tuple[SideLoad,
     slots, loads = live_slots(state, used), []
     for side, rate in enumerate(rates):
         own = state.tuples[slots[state.tuples[slots, SIDE] == side], PAIR]
-        groups = np.unique(state.pairs[own, GROUP]).size
-        values = np.unique(state.pairs[own, VALUE]).size
+        groups = distinct(state.pairs[own, GROUP]).size
+        values = distinct(state.pairs[own, VALUE]).size
         loads.append(SideLoad(rate, max(float(own.size), 1.0), max(groups, 1), max(values, 1)))
     return tuple(loads)
 
