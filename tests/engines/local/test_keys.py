@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weft.engines.local.values import keys
 from weft.engines.local.values.keys import ColumnCodes
 from weft.engines.local.windows.flow import Flow, compacted, merged
 
@@ -24,6 +26,20 @@ def test_a_value_keeps_its_code(batches: list[list[int | None]]) -> None:
         for value, code in zip(batch, found.tolist(), strict=True):
             assert known.setdefault(value, code) == code
     assert sorted(known.values()) == list(range(len(known)))
+
+
+@pytest.mark.parametrize("distinct", [3, 20_000])
+def test_threads_give_the_codes_of_one(distinct: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.random.default_rng(7).integers(0, distinct, 2 * keys.ROWS_PER_THREAD)
+    names = pa.array([None, *(f"key {n}" for n in range(1, distinct))])
+    batch = names.take(pa.array(numbers))
+    found: list[list[int]] = []
+    for threads in (1, 2):
+        monkeypatch.setattr(keys, "THREADS", threads)
+        codes = ColumnCodes()
+        found.append(codes.encode(batch).tolist())
+        assert codes.decode(np.array(found[-1])).equals(batch)
+    assert found[0] == found[1]
 
 
 rows = st.lists(

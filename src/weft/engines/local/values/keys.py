@@ -21,6 +21,7 @@ from weft.kernels.arrow_columns import column_of
 from weft.kernels.compiled import unlocked
 from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.grouping.known_keys import KnownKeys
+from weft.kernels.parallel import ROWS_PER_THREAD, THREADS, over_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Codes = npt.NDArray[np.int32]
 _NEAR = 1 << 20  # integers this close together are looked up by position
+# Rows that tell whether keys are few: each comes so often among them.
+_SAMPLE, _FEW = 1 << 14, 8
 
 
 @unlocked
@@ -63,6 +66,17 @@ def _integers(array: Array) -> npt.NDArray[np.integer] | None:
     return values if values.size else None
 
 
+def _encoded(array: Array) -> pa.DictionaryArray[Any, Any]:
+    try:
+        encoded: pa.DictionaryArray[Any, Any] = array.dictionary_encode(null_encoding="encode")
+    except pa.ArrowNotImplementedError:
+        raise UnsupportedError(
+            f"cannot group by values of type {array.type}",
+            hint="group by their parts, or by a cast to text",
+        ) from None
+    return encoded
+
+
 @dataclass(slots=True)
 class ColumnCodes:
     """The codes of one key column: a list of its distinct values, NULL among them."""
@@ -85,13 +99,15 @@ class ColumnCodes:
         near = self._near_integers(array)
         if near is not None:
             return near
-        try:
-            encoded = array.dictionary_encode(null_encoding="encode")
-        except pa.ArrowNotImplementedError:
-            raise UnsupportedError(
-                f"cannot group by values of type {array.type}",
-                hint="group by their parts, or by a cast to text",
-            ) from None
+        rows = len(array)
+        threads = min(THREADS, rows // ROWS_PER_THREAD)
+        # To bring long lists of several threads together takes longer than they save.
+        if threads <= 1 or len(_encoded(array[:_SAMPLE]).dictionary) > _SAMPLE // _FEW:
+            return self._codes(_encoded(array))
+        parts = over_chunks(lambda a, b: _encoded(array[a:b]), rows, threads)
+        return np.concatenate([*map(self._codes, parts)])
+
+    def _codes(self, encoded: pa.DictionaryArray[Any, Any]) -> Codes:
         places = self._places(encoded.dictionary)
         indices = encoded.indices.to_numpy(zero_copy_only=False)
         if places.size == 0:
