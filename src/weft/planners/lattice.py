@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from weft.aggregates.kinds import GROWING_KINDS
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 _BY_THE_CLOCK = (PeriodicWindow, CumulatingWindow, CalendarWindow)
 _MOST_CHOICES = 4  # coarser scopes of which every choice is priced
-_MOST_PACKINGS = 10_000  # ways to deal scopes to others that are all looked at
+_MOST_DEALT = 8  # scopes of which it is searched who regroups whose; of more, the longest first
 # Partials that Catalyst keeps as rows, one for each value: they are not in the one chain of all.
 _IN_ROWS_OF_THEIR_OWN = GROWING_KINDS | {"tally"}
 LATTICE = "lattice"
@@ -117,20 +116,21 @@ def regrouped(
     """
     trials = dict(zip(scopes, chosen, strict=True))
     able = [scope for scope, trial in trials.items() if _is_able(scope, trial, desk)]
-    families = [
-        _family(finest, below, trials, desk)
+    below = {
+        finest: tuple(scope for scope in able if _is_below(scope, finest))
         for finest in sorted(able, key=lambda scope: -len(scope.keys))
-        if (below := tuple(scope for scope in able if _is_below(scope, finest)))
-    ]
+    }
+    if not forced and len(able) <= _MOST_DEALT:
+        below = _dealt([_family(f, own, trials, desk) for f, own in below.items() if own])
     left = dict(trials)
     found: list[Trial] = []
     told: list[str] = []
-    for family, dealt in zip(families, _dealt(families, forced=forced), strict=True):
-        below = tuple(scope for scope in family.below if scope in dealt and scope in left)
-        if family.finest not in left or not below:
+    for finest, dealt in below.items():
+        members = tuple(scope for scope in dealt if scope in left)
+        if finest not in left or not members:
             continue
-        own = family if below == family.below else _family(family.finest, below, trials, desk)
-        trial, together, note = _decided(own, trials, forced=forced)
+        family = _family(finest, members, trials, desk)
+        trial, together, note = _decided(family, trials, forced=forced)
         if trial is not None:
             found.append(trial)
             told.append(note)
@@ -138,20 +138,13 @@ def regrouped(
     return [*found, *left.values()], tuple(told)
 
 
-def _dealt(families: Sequence[Family], *, forced: bool) -> list[frozenset[Scope]]:
+def _dealt(families: Sequence[Family]) -> dict[Scope, tuple[Scope, ...]]:
     """Give scopes that could regroup slices of several others to where most is saved."""
     wanted = [scope for family in families for scope in (family.finest, *family.below)]
-    if forced or len(set(wanted)) == len(wanted):
-        return [frozenset(family.below) for family in families]
-    taken: tuple[Offer, ...] = ()
-    if prod(len(family.offers) + 1 for family in families) <= _MOST_PACKINGS:
-        _, taken = _packed(families, frozenset())
-    else:
-        for offer in sorted((o for f in families for o in f.offers), key=lambda o: -o.saved):
-            if offer.saved > 0 and all(offer.scopes.isdisjoint(other.scopes) for other in taken):
-                taken = (*taken, offer)
-    by_finest = {offer.lattice.finest: offer.scopes for offer in taken}
-    return [by_finest.get(family.finest, frozenset()) for family in families]
+    if len(set(wanted)) == len(wanted):
+        return {family.finest: family.below for family in families}
+    _, taken = _packed(families, frozenset())
+    return {offer.lattice.finest: offer.lattice.coarser for offer in taken}
 
 
 def _packed(families: Sequence[Family], taken: frozenset[Scope]) -> tuple[float, tuple[Offer, ...]]:
