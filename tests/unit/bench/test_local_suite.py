@@ -90,6 +90,12 @@ def test_entries_on_growth_check_their_answers(name: str) -> None:
     assert len(outcome.rows) >= 2
 
 
+@pytest.mark.parametrize("number", [3, 1_000])
+def test_windows_of_a_point_are_all_different(number: int) -> None:
+    (query,) = curves._workload(number, 1)
+    assert len({window for _, window in query.windows}) == number
+
+
 def test_a_point_that_loses_events_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curves, "_DEFAULTS", {**curves._DEFAULTS, "events": 1000})
     real = curves._local_run

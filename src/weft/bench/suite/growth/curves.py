@@ -140,7 +140,8 @@ def _workload(windows: int, queries: int) -> Any:
     import weft
 
     each = -(-windows // queries)
-    ranges_s = [_WINDOW_S[at] if at < len(_WINDOW_S) else 60 + at for at in range(windows)]
+    longer = range(_WINDOW_S[-1] + 1, _WINDOW_S[-1] + 1 + windows)
+    ranges_s = [*_WINDOW_S, *longer][:windows]
     made = []
     for number in range(queries):
         own = ranges_s[number * each : (number + 1) * each]

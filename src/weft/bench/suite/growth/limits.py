@@ -1,6 +1,7 @@
 """How far from the machine's limits a run is: from reading alone, and from one hash of each event.
 
-Bytes are those of the columns that a workload needs. Nothing that reads every event can be faster
+Bytes are those of the columns that a workload needs; reading, copying and hashing have the threads
+that weft has. Nothing that reads every event can be faster
 than a scan, and nothing that groups them without sorting faster than a scan and one hash table.
 """
 
@@ -14,6 +15,7 @@ from weft.bench.frame import Column, Entry, Row, Sheet, Table
 from weft.bench.suite.growth.many import seconds_of
 from weft.bench.suite.local.inputs import WindowedEvents, draw_events, least_by_numpy, same_answer
 from weft.bench.suite.local.speed import WEFT
+from weft.kernels.parallel import THREADS, over_chunks
 
 if TYPE_CHECKING:
     from weft.bench.suite.local.inputs import Shape
@@ -54,9 +56,13 @@ def _local(quick: bool) -> Sheet:
         if difference := same_answer(expected, runner()):
             wrong.append(f"{label}: {difference}")
         runners: dict[str, Any] = {
-            _COPY: lambda: np.copyto(target, source),
-            _SCAN: lambda: (times.max(), keys.max(), values.max()),
-            _HASH: lambda: grouped.group_by("k", use_threads=False).aggregate([("v", "min")]),
+            _COPY: lambda: over_chunks(
+                lambda a, b: np.copyto(target[a:b], source[a:b]), target.size, THREADS
+            ),
+            _SCAN: lambda: over_chunks(
+                lambda a, b: [one[a:b].max() for one in (times, keys, values)], events, THREADS
+            ),
+            _HASH: lambda: grouped.group_by("k").aggregate([("v", "min")]),
             "weft": runner,
         }
         found = seconds_of(runners, _QUICK_ROUNDS if quick else _ROUNDS)
