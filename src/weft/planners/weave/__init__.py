@@ -6,6 +6,7 @@ aggregations (IEEE TKDE). The final technique is the cheapest of those the aggre
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from weft.cost.omega import OMEGA_TECHNIQUES, Mode
@@ -13,7 +14,7 @@ from weft.plan import RANGES, Roll, Scan, Scope, Slice
 from weft.plan.nodes import topological
 from weft.planners.base import Context, NoProposal, Proposal, unshared_reasons
 from weft.planners.slicing import techniques_for
-from weft.planners.weave.search import WeaveKind, weave
+from weft.planners.weave.search import WeaveKind, cost_of_one_tree, weave
 from weft.window import Edges, PeriodicWindow, Window
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
     rate = context.model.events_per_partial(width, min(w.slide_us for w in windows))
     mode: Mode = "paper" if context.counts_as_papers_do else "exact"
     if len(windows) > _MANY:
-        # Building a plan per technique would take longer than all searches together.
+        # Building a plan per technique would take longer than all searches together. Techniques
+        # gain alike from shared edges, so that the cheapest on one tree is the one worth a search.
+        if not context.counts_as_papers_do:
+            cost_of = partial(cost_of_one_tree, windows, rate, mode=mode, kind=kind)
+            techniques = (min(techniques, key=lambda t: cost_of(_counted(t))),)
         plans = [(weave(windows, rate, _counted(t), mode, kind), t) for t in techniques]
         best, technique = min(plans, key=lambda found: found[0].cost)
         return _proposal(scope, windows, best.trees, technique, kind, context)

@@ -90,6 +90,22 @@ def weave(
     return problem.best_plan(partition(problem.trees))
 
 
+def cost_of_one_tree(
+    windows: Sequence[PeriodicWindow] | ArrayLike,
+    rate: float,
+    technique: str,
+    mode: Mode = "paper",
+    kind: WeaveKind = "weave",
+) -> float:
+    """Cost one tree for all windows, without a search.
+
+    >>> cost_of_one_tree([(6, 2), (8, 4)], rate=1, technique="naive")
+    3.5
+    """
+    problem = _Problem.of(windows, rate, technique, mode, kind)
+    return problem.plan([list(range(len(problem.groups)))]).cost
+
+
 @dataclass(frozen=True, slots=True)
 class _Problem:
     """One search: the groups as trees, and what a plan pays besides its trees."""
@@ -129,8 +145,8 @@ class _Problem:
 
     def best_plan(self, found: list[list[int]]) -> WeavePlan:
         """Return the cheapest of what was found, one tree for all, and one for each window."""
-        together = self._plan([list(range(len(self.groups)))])
-        searched = self._plan(found) if len(found) > 1 else together
+        together = self.plan([list(range(len(self.groups)))])
+        searched = self.plan(found) if len(found) > 1 else together
         unshared_rates, unshared_omegas = self._unshared()
         unshared = self.constant + float(
             (self.trees.model.overhead + unshared_rates * unshared_omegas).sum()
@@ -147,7 +163,7 @@ class _Problem:
             )
         return replace(best, cost_unshared=unshared, cost_one_tree=together.cost)
 
-    def _plan(self, parts: list[list[int]]) -> WeavePlan:
+    def plan(self, parts: list[list[int]]) -> WeavePlan:
         """Cost a partition as exactly as is affordable, whatever the search estimated."""
         trees = self.trees.unite(parts)
         rates = trees.edges.rates
