@@ -28,17 +28,20 @@ def test_a_value_keeps_its_code(batches: list[list[int | None]]) -> None:
     assert sorted(known.values()) == list(range(len(known)))
 
 
+@pytest.mark.parametrize("text", [True, False])
 @pytest.mark.parametrize("distinct", [3, 20_000])
-def test_threads_give_the_codes_of_one(distinct: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_give_the_codes_of_one(
+    distinct: int, text: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbers = np.random.default_rng(7).integers(0, distinct, 2 * keys.ROWS_PER_THREAD)
     names = pa.array([None, *(f"key {n}" for n in range(1, distinct))])
-    batch = names.take(pa.array(numbers))
-    found: list[list[int]] = []
+    batches = [names.take(pa.array(numbers)) if text else pa.array(numbers - 5)] * 2
+    found: list[list[list[int]]] = []
     for threads in (1, 2):
         monkeypatch.setattr(keys, "THREADS", threads)
         codes = ColumnCodes()
-        found.append(codes.encode(batch).tolist())
-        assert codes.decode(np.array(found[-1])).equals(batch)
+        found.append([codes.encode(batch).tolist() for batch in batches])
+        assert [codes.decode(np.array(own)) for own in found[-1]] == batches
     assert found[0] == found[1]
 
 

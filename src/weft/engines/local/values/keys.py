@@ -66,6 +66,10 @@ def _integers(array: Array) -> npt.NDArray[np.integer] | None:
     return values if values.size else None
 
 
+def _threads(rows: int) -> int:
+    return max(1, min(THREADS, rows // ROWS_PER_THREAD))
+
+
 def _encoded(array: Array) -> pa.DictionaryArray[Any, Any]:
     try:
         encoded: pa.DictionaryArray[Any, Any] = array.dictionary_encode(null_encoding="encode")
@@ -100,9 +104,9 @@ class ColumnCodes:
         if near is not None:
             return near
         rows = len(array)
-        threads = min(THREADS, rows // ROWS_PER_THREAD)
+        threads = _threads(rows)
         # To bring long lists of several threads together takes longer than they save.
-        if threads <= 1 or len(_encoded(array[:_SAMPLE]).dictionary) > _SAMPLE // _FEW:
+        if threads == 1 or len(_encoded(array[:_SAMPLE]).dictionary) > _SAMPLE // _FEW:
             return self._codes(_encoded(array))
         parts = over_chunks(lambda a, b: _encoded(array[a:b]), rows, threads)
         return np.concatenate([*map(self._codes, parts)])
@@ -162,17 +166,23 @@ class ColumnCodes:
             return None
         out = np.empty(values.size, np.int32)
         # From the second batch on there is seldom anything new.
-        if self._near is not None and _look_up_known(values, *self._near, out):
+        known, threads = self._near, _threads(values.size)
+        if known is not None and all(
+            over_chunks(
+                lambda a, b: _look_up_known(values[a:b], *known, out[a:b]), len(out), threads
+            )
+        ):
             return out
-        least, greatest = bounds_of(values)
+        bounds = over_chunks(lambda a, b: bounds_of(values[a:b]), len(out), threads)
+        least, greatest = min(low for low, _ in bounds), max(high for _, high in bounds)
         if greatest - least >= _NEAR:
             return None
         used = np.zeros(greatest - least + 1, np.bool_)
-        _mark(values, least, used)
+        over_chunks(lambda a, b: _mark(values[a:b], least, used), len(out), threads)
         distinct = np.flatnonzero(used)
         table = np.full(used.size, -1, np.int32)
         table[distinct] = self._near_places(distinct + least, array.type)
-        _look_up(values, least, table, out)
+        over_chunks(lambda a, b: _look_up(values[a:b], least, table, out[a:b]), len(out), threads)
         self._near = self._joined_near(least, table)
         return out
 
