@@ -68,6 +68,12 @@ weft's to the same events. Those that are made for a cluster are compared with w
 are all given fewer events than those in one process.
 """
 
+_SMALL = """Inputs are small, so that Flink and stock Spark end in minutes: what weft takes once in
+a run, to plan, to start jobs and to ship rows to Python, is about a second, and most of its time
+where it is not ahead. [Figures over millions of events](spark.md#speed) are others.
+
+"""
+
 
 def page(cells: Sequence[Cell], host: Mapping[str, Any]) -> str:
     """Write the whole page."""
@@ -83,7 +89,7 @@ def page(cells: Sequence[Cell], host: Mapping[str, Any]) -> str:
         HEADER.format(compared=compared, host=told, load=_load(cells)),
         "## Who wins where\n\n" + _winners(known),
         "## Times of weft in the process\n\n" + _ratios(known, _HERE, _beside(_HERE)),
-        "## Times of weft on Spark\n\n" + _ratios(known, _SPARK, _beside(_SPARK)),
+        f"## Times of weft on Spark\n\n{_SMALL}" + _ratios(known, _SPARK, _beside(_SPARK)),
         _losses(known),
         "## Figures\n\n" + _figures(known),
         _states(known),
