@@ -120,8 +120,10 @@ def regrouped(
         finest: tuple(scope for scope in able if _is_below(scope, finest))
         for finest in sorted(able, key=lambda scope: -len(scope.keys))
     }
+    priced: dict[Scope, Family] = {}
     if not forced and len(able) <= _MOST_DEALT:
-        below = _dealt([_family(f, own, trials, desk) for f, own in below.items() if own])
+        priced = {f: _family(f, own, trials, desk) for f, own in below.items() if own}
+        below = _dealt([*priced.values()])
     left = dict(trials)
     found: list[Trial] = []
     told: list[str] = []
@@ -129,7 +131,9 @@ def regrouped(
         members = tuple(scope for scope in dealt if scope in left)
         if finest not in left or not members:
             continue
-        family = _family(finest, members, trials, desk)
+        family = priced.get(finest)
+        if family is None or family.below != members:
+            family = _family(finest, members, trials, desk)
         trial, together, note = _decided(family, trials, forced=forced)
         if trial is not None:
             found.append(trial)

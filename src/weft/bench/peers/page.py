@@ -68,9 +68,9 @@ weft's to the same events. Those that are made for a cluster are compared with w
 are all given fewer events than those in one process.
 """
 
-_SMALL = """Inputs are small, so that Flink and stock Spark end in minutes: what weft takes once in
-a run, to plan, to start jobs and to ship rows to Python, is about a second, and most of its time
-where it is not ahead. [Figures over millions of events](spark.md#speed) are others.
+_SMALL = """Inputs are small, so that Flink and stock Spark end in minutes, and
+[what a run takes once](evidence.md#how-it-grows) weighs more than over
+[millions of events](spark.md#speed).
 
 """
 

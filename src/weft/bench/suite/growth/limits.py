@@ -1,8 +1,8 @@
 """How far from the machine's limits a run is: from reading alone, and from one hash of each event.
 
 Bytes are those of the columns that a workload needs; reading, copying and hashing have the threads
-that weft has. Nothing that reads every event can be faster
-than a scan, and nothing that groups them without sorting faster than a scan and one hash table.
+that weft has. Nothing that reads every event can be faster than a scan, and nothing that groups
+them without sorting faster than a scan and one hash table.
 """
 
 from __future__ import annotations
