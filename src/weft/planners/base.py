@@ -26,6 +26,7 @@ class Context:
     form: Form | None = None  # of the techniques that will run; None until a strategy is chosen
     engine: str = "spark"
     strategy: str | None = None  # None: on Spark, the one that costs less
+    hurried: bool = False  # costs are those of one run, in which planning takes its time too
 
     def allows(self, technique: str) -> bool:
         """True unless the caller forced another technique."""

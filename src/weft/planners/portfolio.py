@@ -237,7 +237,9 @@ def _context(
     # A filter drops events, not time: the source lasts as long for those that it keeps.
     lasts_us = known.lasts_us(longest_range_us(w for s in scopes for w in s.windows))
     pushes = 1.0 if push_us is None else max(lasts_us / push_us, 1.0)
-    return Context(known, _batch_model(engine, keyed, lasts_us, dropped, pushes))
+    once = push_us is None and planner == "auto" and known.is_duration_known
+    found = _batch_model(engine, keyed, lasts_us, dropped, pushes)
+    return Context(known, found, hurried=once and found.unit == "ms")
 
 
 def _batch_model(

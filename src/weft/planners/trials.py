@@ -16,6 +16,7 @@ from weft.plan.validate import validate
 from weft.planners.base import Context, NoProposal, Planner, Proposal
 from weft.planners.filters import Filters, families, grouped
 from weft.planners.naming import named
+from weft.planners.patience import quickest_first, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,8 +78,13 @@ class Desk:
 
     def _trials(self, scope: Scope, context: Context) -> dict[str, Trial]:
         trials = {"independent": self._price("independent", scope, context)}
-        for name in self.names:
-            if name != "independent":
+        for name in quickest_first(self.names):
+            if name == "independent":
+                continue
+            why = too_long(name, scope, trials.values()) if context.hurried else ""
+            if why:
+                trials[name] = replace(trials["independent"], planner=name, refusal=why)
+            else:
                 trials[name] = self._price(name, scope, context, fallback=trials["independent"])
         return trials
 
