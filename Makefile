@@ -24,7 +24,6 @@ WITH_SPARK = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && \
 PYTEST = $(BIN)/python -m pytest
 WITH_COVERAGE = $(if $(COVERAGE),--cov=weft --cov-report=term-missing:skip-covered)
 SITE := docs-output
-KERNEL_TESTS := tests/unit/kernels
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,14 +34,9 @@ setup:  ## set up .venv (pinned packages, the command weft) and Java; quick when
 demo: setup  ## run many window queries on Spark as one shared plan, and show the gain
 	@$(WITH_SPARK) $(BIN)/weft demo $(ARGS)
 
-test: lint  ## lint, then all tests, then the kernel tests again as plain Python
+test: lint  ## lint, then all tests, those of kernels also as plain Python
 	@scripts/browser.sh --install || true
 	@$(WITH_SPARK) $(if $(COVERAGE),$(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" scripts/test.sh) $(ARGS)
-	@if [ -d $(KERNEL_TESTS) ]; then \
-	  echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"; \
-	  NUMBA_DISABLE_JIT=1 NUMBA_CACHE_DIR=.pytest_cache/no-jit/numba \
-	    $(PYTEST) -o cache_dir=.pytest_cache/no-jit $(KERNEL_TESTS); \
-	fi
 
 lint: setup  ## check style, format and types
 	@$(BIN)/ruff check .

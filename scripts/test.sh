@@ -1,30 +1,50 @@
 #!/usr/bin/env bash
-# Runs all tests in two processes side by side: those that start Spark in one, the rest in the other.
-# So there is one Spark session at a time, and the tests that use one core have one. Words given go
-# to both. What the rest says is printed when Spark's tests are through.
+# Runs all tests in two lanes side by side, one for each of two cores: in one those that share a
+# session of Spark; in the other all that need none, the kernels again without compiling, and what
+# kills and starts Spark itself. Words given go to all. What the second lane says is printed last.
 set -uo pipefail
 
 readonly NOTHING_SELECTED=5
-rest="$(mktemp)"
-trap 'rm -f "$rest"' EXIT
+readonly KERNEL_TESTS=tests/unit/kernels
+told="$(mktemp)"
+trap 'rm -f "$told"' EXIT
 
 # PYTEST is several words, and must split.
 # shellcheck disable=SC2086
-$PYTEST -m "not spark and not soak" "$@" >"$rest" 2>&1 &
-others=$!
-# shellcheck disable=SC2086
-$PYTEST -m "spark and not soak" "$@"
-of_spark=$?
-wait "$others"
-of_others=$?
-cat "$rest"
+second_lane() {
+  local statuses=()
+  $PYTEST -m "not spark and not soak" "$@"
+  statuses+=($?)
+  if [ -d "$KERNEL_TESTS" ]; then
+    echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"
+    NUMBA_DISABLE_JIT=1 NUMBA_CACHE_DIR=.pytest_cache/no-jit/numba \
+      $PYTEST -o cache_dir=.pytest_cache/no-jit "$@" "$KERNEL_TESTS"
+    statuses+=($?)
+  fi
+  $PYTEST -m "spark and kills and not soak" "$@"
+  statuses+=($?)
+  worst_of "${statuses[@]}"
+}
 
-for status in "$of_spark" "$of_others"; do
-  case "$status" in
-    0 | "$NOTHING_SELECTED") ;;
-    *) exit "$status" ;;
-  esac
-done
-if [ "$of_spark" = "$NOTHING_SELECTED" ] && [ "$of_others" = "$NOTHING_SELECTED" ]; then
-  exit "$NOTHING_SELECTED"
-fi
+# worst_of STATUS...: the first failure; nothing selected only where no part found anything.
+worst_of() {
+  local status found="$NOTHING_SELECTED"
+  for status in "$@"; do
+    case "$status" in
+      0) found=0 ;;
+      "$NOTHING_SELECTED") ;;
+      *) return "$status" ;;
+    esac
+  done
+  return "$found"
+}
+
+second_lane "$@" >"$told" 2>&1 &
+second=$!
+# shellcheck disable=SC2086
+$PYTEST -m "spark and not kills and not soak" "$@"
+of_first=$?
+wait "$second"
+of_second=$?
+cat "$told"
+worst_of "$of_first" "$of_second"

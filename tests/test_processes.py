@@ -1,4 +1,4 @@
-"""Tests run in two processes, and whatever starts Spark in one of them: one session at a time."""
+"""Tests run in two lanes: those that share a session of Spark in one, all others in the other."""
 
 from __future__ import annotations
 
@@ -20,15 +20,28 @@ def test_of_spark():
     print("in", __import__("os").getpid())
     assert {spark}
 
+@pytest.mark.spark
+@pytest.mark.kills
+def test_of_kills():
+    assert {kills}
+
 def test_of_others():
     assert {others}
+"""
+KERNEL = """
+def test_of_kernels():
+    assert __import__("os").environ.get("NUMBA_DISABLE_JIT") != "1" or {kernels}
 """
 
 
 def outcome(folder: Path, words: list[str], **passes: bool) -> subprocess.CompletedProcess[str]:
+    passes = {"spark": True, "kills": True, "others": True, "kernels": True} | passes
+    kernels = folder / "tests" / "unit" / "kernels"
+    kernels.mkdir(parents=True)
     (folder / "test_marked.py").write_text(MARKED.format(**passes))
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = spark\n  soak\n")
-    environment = {**os.environ, "PYTEST": f"{sys.executable} -m pytest -p no:cacheprovider"}
+    (kernels / "test_kernels.py").write_text(KERNEL.format(**passes))
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = spark\n  kills\n  soak\n")
+    environment = {**os.environ, "PYTEST": f"{sys.executable} -m pytest"}
     command = ["bash", RUN, *words]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -39,20 +52,22 @@ def test_a_test_without_the_mark_finds_no_java_to_start() -> None:
     assert not Path(os.environ["JAVA_HOME"]).exists()
 
 
-def test_both_halves_run_and_are_told(tmp_path: Path) -> None:
-    run = outcome(tmp_path, [], spark=True, others=True)
+def test_both_lanes_run_everything_and_kernels_twice(tmp_path: Path) -> None:
+    run = outcome(tmp_path, [])
     assert run.returncode == 0
-    assert run.stdout.count("1 passed, 1 deselected") == 2
+    assert run.stdout.count("1 passed, 3 deselected") == 2  # sharing a session, and killing
+    assert run.stdout.count("2 passed, 2 deselected") == 1  # all that need no Spark
+    assert "without compiling" in run.stdout
+    assert run.stdout.count(" 1 passed in ") == 1
 
 
-@pytest.mark.parametrize("failing", ["spark", "others"])
-def test_either_half_can_fail_the_run(tmp_path: Path, failing: str) -> None:
-    passes = {"spark": True, "others": True} | {failing: False}
-    run = outcome(tmp_path, [], **passes)
+@pytest.mark.parametrize("failing", ["spark", "kills", "others", "kernels"])
+def test_any_part_can_fail_the_run(tmp_path: Path, failing: str) -> None:
+    run = outcome(tmp_path, [], **{failing: False})
     assert run.returncode == 1
     assert f"test_of_{failing}" in run.stdout
 
 
-def test_words_that_pick_from_one_half_only_are_no_failure(tmp_path: Path) -> None:
-    assert outcome(tmp_path, ["-k", "others"], spark=False, others=True).returncode == 0
-    assert outcome(tmp_path, ["-k", "nothing"], spark=True, others=True).returncode == 5
+def test_words_that_pick_from_one_part_only_are_no_failure(tmp_path: Path) -> None:
+    assert outcome(tmp_path / "some", ["-k", "others"], spark=False).returncode == 0
+    assert outcome(tmp_path / "none", ["-k", "nothing"]).returncode == 5

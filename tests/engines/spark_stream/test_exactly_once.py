@@ -23,7 +23,7 @@ from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.testing import assert_same_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow]
 S = 1_000_000
 DRIVER = Path(__file__).with_name("driver_to_kill.py")
 PATIENCE_S = 120

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow]
 S = 1_000_000
 DELAY_US = 5 * S
 STOPPED = "stopped on purpose"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from places.kafka_topics import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow]
 DOCS = Path(__file__).parents[3] / "docs"
 S = 1_000_000
 PATIENCE_S = 120

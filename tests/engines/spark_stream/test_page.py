@@ -16,7 +16,7 @@ from engines.spark_stream.test_live import COUNTS_SQL, HOPS, LOWS, Feed, S
 from pages import Page, browsing, serving
 
 NAMES = Path(__file__).parents[3] / "docs" / "names.md"
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow]
 
 
 def test_a_stream_is_seen_and_changed_in_the_browser(
