@@ -42,6 +42,15 @@ def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return view
 
 
+def threads_for(rows: int) -> int:
+    """Return how many threads so many rows are worth.
+
+    >>> threads_for(1000)
+    1
+    """
+    return max(1, min(THREADS, rows // ROWS_PER_THREAD))
+
+
 def over_chunks(work: Callable[[int, int], Result], rows: int, threads: int) -> list[Result]:
     """Run `work(start, stop)` on equal chunks of the rows, one thread each; results in order.
 

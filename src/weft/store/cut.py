@@ -16,7 +16,7 @@ from weft.engines.local.windows.events import events_of, read_scan
 from weft.engines.local.windows.flow import Flow, slice_batch
 from weft.errors import DataError
 from weft.expression import columns_of
-from weft.kernels.parallel import ROWS_PER_THREAD, THREADS
+from weft.kernels.parallel import threads_for
 from weft.plan import Scan
 from weft.store.disk import flush, make_folder, write_table
 from weft.store.manifest import SliceFile
@@ -62,7 +62,7 @@ def cut_events(store: Path, number: int, kept: SliceSet, table: pa.Table, name: 
         return Cut((), 0, table.num_rows)
     codes = KeyCodes(len(kept.keys))
     events = events_of(timed, kept.keys, codes)
-    threads = max(1, min(THREADS, len(events) // ROWS_PER_THREAD))
+    threads = threads_for(len(events))
     partials = tuple(partial for _, partial in kept.partials)
     flow = slice_batch(events, kept.slices(0), partials, threads)
     files = write_slices(store, number, kept, 0, flow, codes, name)

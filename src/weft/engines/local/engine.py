@@ -22,7 +22,6 @@ from weft.engines.local.windows.timed_plan import Base, is_timed
 from weft.engines.measures import Measures, counted_work, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
 from weft.errors import UnsupportedError
-from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.parallel import over_parts
 from weft.plan import Roll, Slice
 from weft.plan.nodes import regroups
@@ -142,7 +141,7 @@ class BatchRun:
 
     def _note_span(self, source: str, timed: Timed) -> None:
         if timed.times_us.size:
-            first, last = bounds_of(timed.times_us)
+            first, last = timed.bounds_us
             self.spans_us[source] = max(self.spans_us.get(source, 0), last - first)
 
     def measures(self, seconds: float) -> Measures:

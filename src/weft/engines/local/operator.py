@@ -29,7 +29,7 @@ from weft.engines.local.windows.slice_log import KeptSlices, SliceLog
 from weft.engines.local.windows.stored_rolls import NEVER, SliceSource, StoredRolls, slid
 from weft.engines.local.windows.timed_plan import Timed as TIMED
 from weft.engines.local.windows.timed_plan import TimedPlan, is_timed
-from weft.kernels.parallel import ROWS_PER_THREAD, THREADS
+from weft.kernels.parallel import ROWS_PER_THREAD, THREADS, threads_for
 from weft.plan import Roll
 from weft.window import CalendarWindow
 
@@ -170,7 +170,7 @@ class ScopeOperator:
             if sliced is None:
                 with self.plan.timed(self.scan):
                     events = events_of(timed, self.keys, self.codes)
-                threads = max(1, min(THREADS, len(events) // ROWS_PER_THREAD))
+                threads = threads_for(len(events))
                 sliced = {}
                 for node, base in self.plan.bases.items():
                     with self.plan.timed(node):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.kernels.compiled import unlocked
-from weft.kernels.parallel import over_chunks, read_only
+from weft.kernels.parallel import over_chunks, read_only, threads_for
 
 Int64s = npt.NDArray[np.int64]
 Groups = npt.NDArray[np.int32]
@@ -28,7 +28,9 @@ def bounds_of(values: npt.NDArray[np.integer]) -> tuple[int, int]:
     >>> bounds_of(np.array([3, 1, 2]))
     (1, 3)
     """
-    return _least_and_greatest(read_only(values))
+    known, threads = read_only(values), threads_for(values.size)
+    found = over_chunks(lambda a, b: _least_and_greatest(known[a:b]), values.size, threads)
+    return min(least for least, _ in found), max(greatest for _, greatest in found)
 
 
 @unlocked

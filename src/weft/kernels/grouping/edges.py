@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from weft.errors import InternalError
 from weft.kernels.compiled import unlocked
+from weft.kernels.parallel import over_chunks, threads_for
 from weft.window.edges import primitive_classes
 
 if TYPE_CHECKING:
@@ -86,7 +87,12 @@ class PeriodTable:
         """Return the ordinal of the slice that holds each instant."""
         times = np.ascontiguousarray(times_us, np.int64)
         out = np.empty(times.size, np.int64)
-        _number(times, self.period_us, self.edges_us, self.grain_us, self.slice_of_grain, out)
+        known = (self.period_us, self.edges_us, self.grain_us, self.slice_of_grain)
+
+        def number(start: int, stop: int) -> None:
+            _number(times[start:stop], *known, out[start:stop])
+
+        over_chunks(number, times.size, threads_for(times.size))
         return out
 
     def bounds(self, ordinals: npt.ArrayLike) -> tuple[Int64s, Int64s]:

@@ -7,6 +7,7 @@ them without sorting faster than a scan and one hash table.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,8 @@ _WORKLOADS: dict[str, tuple[Shape, ...]] = {
 _SCAN = "a scan"
 _HASH = "a scan and one hash"
 _COPY = "memory copied"
+_SLICES = "a scan and slices"
+_PLANNED = "weft, planned before"
 
 
 def _local(quick: bool) -> Sheet:
@@ -86,16 +89,20 @@ def _spark(quick: bool) -> Sheet:
     from pyspark.sql import functions as F
 
     from weft import agg
+    from weft.bench.suite.spark.batch import slice_aggregate
     from weft.bench.suite.spark.runs import (
         Inputs,
         readings,
+        run_plan,
         run_shared,
         run_stock,
         same_answers,
         shuffled_bytes,
         write_nowhere,
     )
+    from weft.engines.spark.engine import SparkEngine
     from weft.query import Query, Workload
+    from weft.running import plan_for
     from weft.window import hopping
 
     events = _QUICK_EVENTS if quick else _EVENTS
@@ -118,11 +125,16 @@ def _spark(quick: bool) -> Sheet:
         some = Inputs(readings(_QUICK_EVENTS), Workload([query]))
         if text := same_answers(run_stock(some)(), run_shared(some)()):
             wrong.append(f"{label}: {text}")
-        runner = run_shared(Inputs(frame, Workload([query])))
-        runners = {
+        inputs = Inputs(frame, Workload([query]))
+        plan = plan_for(inputs.workload, {"readings": frame}, SparkEngine())
+        # What each adds to the one before is where the time goes: reading, hashing, hashing by
+        # slices too, windows made of these, planning.
+        runners: dict[str, Any] = {
             _SCAN: lambda: write_nowhere(needed),
             _HASH: lambda: write_nowhere(needed.groupBy("device").agg(F.min("temp"))),
-            "weft": runner,
+            _SLICES: slice_aggregate(math.gcd(*(s for shape in shapes for s in shape)))(inputs),
+            _PLANNED: run_plan(plan, inputs),
+            "weft": run_shared(inputs),
         }
         moved = {}
         for name, one in runners.items():

@@ -103,7 +103,7 @@ def _mixed() -> list[Query]:
     return queries
 
 
-def _slice_aggregate(seconds: int) -> Callable[[Inputs], Runner]:
+def slice_aggregate(seconds: int) -> Callable[[Inputs], Runner]:
     """Aggregate by device and slice alone, as one would by hand."""
 
     def start(inputs: Inputs) -> Runner:
@@ -145,7 +145,7 @@ def _race(
     }
     bars = [Bar("weft", "stock", at_least), Bar("weft", "expert", 1.0)]
     if slice_s is not None:
-        contenders["slices alone"] = Contender(_slice_aggregate(slice_s), _NEEDS, yardstick=True)
+        contenders["slices alone"] = Contender(slice_aggregate(slice_s), _NEEDS, yardstick=True)
         bars.append(Bar("weft", "slices alone", slices_at_least))
     return Race(
         name=f"spark-batch/{name}",

@@ -21,7 +21,7 @@ from weft.kernels.arrow_columns import column_of
 from weft.kernels.compiled import unlocked
 from weft.kernels.grouping.dense import bounds_of
 from weft.kernels.grouping.known_keys import KnownKeys
-from weft.kernels.parallel import ROWS_PER_THREAD, THREADS, over_chunks
+from weft.kernels.parallel import over_chunks, threads_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +66,6 @@ def _integers(array: Array) -> npt.NDArray[np.integer] | None:
     return values if values.size else None
 
 
-def _threads(rows: int) -> int:
-    return max(1, min(THREADS, rows // ROWS_PER_THREAD))
-
-
 def _encoded(array: Array) -> pa.DictionaryArray[Any, Any]:
     try:
         encoded: pa.DictionaryArray[Any, Any] = array.dictionary_encode(null_encoding="encode")
@@ -104,7 +100,7 @@ class ColumnCodes:
         if near is not None:
             return near
         rows = len(array)
-        threads = _threads(rows)
+        threads = threads_for(rows)
         # To bring long lists of several threads together takes longer than they save.
         if threads == 1 or len(_encoded(array[:_SAMPLE]).dictionary) > _SAMPLE // _FEW:
             return self._codes(_encoded(array))
@@ -166,15 +162,14 @@ class ColumnCodes:
             return None
         out = np.empty(values.size, np.int32)
         # From the second batch on there is seldom anything new.
-        known, threads = self._near, _threads(values.size)
+        known, threads = self._near, threads_for(values.size)
         if known is not None and all(
             over_chunks(
                 lambda a, b: _look_up_known(values[a:b], *known, out[a:b]), len(out), threads
             )
         ):
             return out
-        bounds = over_chunks(lambda a, b: bounds_of(values[a:b]), len(out), threads)
-        least, greatest = min(low for low, _ in bounds), max(high for _, high in bounds)
+        least, greatest = bounds_of(values)
         if greatest - least >= _NEAR:
             return None
         used = np.zeros(greatest - least + 1, np.bool_)

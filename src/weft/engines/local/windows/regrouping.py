@@ -13,7 +13,7 @@ from weft.engines.local.windows.flow import Flow, runs_of_equals
 from weft.kernels.grouping.accumulate import combine_rows, count_rows
 from weft.kernels.grouping.dense import Box, bounds_of, groups_of_ordinals
 from weft.kernels.grouping.hashed import groups_of_pairs
-from weft.kernels.parallel import ROWS_PER_THREAD, THREADS
+from weft.kernels.parallel import threads_for
 from weft.kernels.partials import Partials
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class _Groups:
             return cls(np.empty(0, np.int32), 0, none, keys, ordinals)
         box = Box.around(bounds_of(keys), bounds_of(ordinals))
         if box.affordable(keys.size):
-            groups, used = groups_of_ordinals(keys, ordinals, box, _threads(keys.size))
+            groups, used = groups_of_ordinals(keys, ordinals, box, threads_for(keys.size))
             numbers = np.flatnonzero(used)
             own, at = np.divmod(numbers, box.slices)
             return cls(groups, box.size, numbers, own + box.first_key, at + box.first_slice)
@@ -93,7 +93,7 @@ class _Groups:
 
     def _accumulated(self, partials: Partials) -> Partials:
         """Combine in one pass; rows without a value hold the identity, and only flags tell them."""
-        threads = _threads(self.of_rows.size)
+        threads = threads_for(self.of_rows.size)
         operation, columns = partials.operation, partials.columns
         totals = combine_rows(operation, self.of_rows, columns, self.size, threads)
         some = None
@@ -103,7 +103,3 @@ class _Groups:
         made = Partials(partials.kind, operation, totals, some).take(self.numbers)
         whole = made.present is None or made.present.all()
         return Partials(made.kind, operation, made.columns, None) if whole else made
-
-
-def _threads(rows: int) -> int:
-    return max(1, min(THREADS, rows // ROWS_PER_THREAD))
