@@ -34,7 +34,7 @@ def test_many_events_are_worth_every_search() -> None:
 
 
 def test_few_windows_are_always_searched() -> None:
-    few = dict(list(_WINDOWS.items())[:20])
+    few = dict(list(_WINDOWS.items())[:12])
     assert not _unasked(weft.optimize(_query(few), engine="local", statistics=_FEW))
 
 
