@@ -50,3 +50,11 @@ def test_bids_are_aggregated_early_where_many_are_of_one_auction(at_a_time: int,
 def test_two_windows_that_move(loads: tuple[SideLoad, ...], fastest: set[str]) -> None:
     """As run on 2 cores: 100k and 100k, 50k and 50k, 200k and 5k tuples in an hour."""
     assert cheapest((TEN, TEN), *loads) in fastest
+
+
+def test_a_table_whose_ids_are_its_own_gains_nothing_by_early_aggregation() -> None:
+    bids = SideLoad(278.6, 1_002_800, 1, 65_359, 1_170)
+    windows = (HOUR, LandmarkWindow(), None)
+    free = Coefficients("spark-joins", "by hand", read_partial_ns=275.5, fold_event_ns=26.9)
+    model = SpanCost((bids, *AUCTIONS), Instants(windows), (4, 1, 1), free)
+    assert model.cost((True, False, True)) >= model.cost((True, False, False))

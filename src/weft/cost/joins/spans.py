@@ -127,7 +127,9 @@ class SpanCost(InstantCost):
         if not early:
             return load.window_tuples / values
         slices, slice_tuples = self._slices(side, ())
-        return slices * occupancy(load.pairs, slice_tuples) / values
+        held = slices * occupancy(load.pairs, slice_tuples)
+        # Each join value that there is has a row, so that ids of a table do not become fewer.
+        return max(held, min(load.join_values, load.window_tuples)) / values
 
     def _fanning(self, first: int, classes: Classes, groups: float) -> float:
         """Copy what was collapsed to its instants, combine it there, and put out results."""
