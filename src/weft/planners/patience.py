@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # a middle of many shapes. A clock in its place would make plans differ from run to run.
 _MS_PER_WINDOW = {"factor": (1.5, 7.0), "weave": (4.0, 4.0), "triweave": (4.0, 4.0)}
 _NO_SEARCH = (0.0, 0.0)
-_UNNOTICED_MS = 50.0
+_UNNOTICED_MS = 150.0  # as much as the plans of thirty windows take
 
 
 def quickest_first(names: Iterable[str]) -> list[str]:

@@ -23,10 +23,10 @@ def _unasked(plan: weft.Plan) -> set[str]:
 
 def test_few_events_do_not_wait_for_a_search() -> None:
     plan = weft.optimize(_query(_WINDOWS), engine="local", statistics=_FEW)
-    assert _unasked(plan) == {"factor", "weave", "triweave"}
+    assert _unasked(plan) == {"weave", "triweave"}  # factor windows take 120 ms
     reason = next(c.reason for c in plan.candidates if c.planner == "weave")
     assert "its search would take about 320 ms, and could save" in reason
-    assert plan.planner not in ("independent", *_unasked(plan))
+    assert plan.planner not in _unasked(plan)
 
 
 def test_many_events_are_worth_every_search() -> None:
@@ -34,7 +34,7 @@ def test_many_events_are_worth_every_search() -> None:
 
 
 def test_few_windows_are_always_searched() -> None:
-    few = dict(list(_WINDOWS.items())[:12])
+    few = dict(list(_WINDOWS.items())[:30])
     assert not _unasked(weft.optimize(_query(few), engine="local", statistics=_FEW))
 
 
