@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MIB = 1 << 20
+_EXECUTOR_MIB = 1024
 _TIMEOUT_S = 1800
 _SECOND_US = 1_000_000
 _WINDOW_S = (10, 15, 30, 60, 300)
@@ -90,10 +91,25 @@ _SPARK = {
         (1, 2, 4),
         (1, 2),
         {"events": 10_000_000},
-        "halves while there are cores for the workers",
+        "processes of one core each: less while there are cores for them",
+    ),
+    "partitions": Growth(
+        "partitions",
+        (1, 2, 8, 32, 128),
+        (1, 4),
+        {"events": 10_000_000},
+        "as many tasks after the shuffle, each of which takes its time",
     ),
 }
-_DEFAULTS = {"events": 1_000_000, "keys": 100, "windows": 5, "queries": 1, "workers": 2}
+_CORES = 2
+_DEFAULTS = {
+    "events": 1_000_000,
+    "keys": 100,
+    "windows": 5,
+    "queries": 1,
+    "partitions": _CORES,
+    "workers": 0,  # none: Spark runs in one process
+}
 
 
 def measure(engine: str, given: dict[str, int]) -> dict[str, float]:
@@ -176,6 +192,7 @@ def _spark_run(sizes: dict[str, int], workload: Any) -> Any:
     import shutil
     import tempfile
 
+    import pyspark
     from pyspark.sql import functions as F
 
     import weft
@@ -183,7 +200,13 @@ def _spark_run(sizes: dict[str, int], workload: Any) -> Any:
     from weft.engines.spark.session import local_session
     from weft.tables import write_table
 
-    session = local_session(sizes["workers"])
+    settings = {"spark.sql.shuffle.partitions": str(sizes["partitions"])}
+    if workers := sizes["workers"]:
+        # Spark's own cluster on one machine finds itself by this; executors are processes.
+        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        settings["spark.master"] = f"local-cluster[{workers},1,{_EXECUTOR_MIB}]"
+        settings["spark.executor.memory"] = f"{_EXECUTOR_MIB}m"
+    session = local_session(_CORES, settings)
     folder = tempfile.mkdtemp(prefix="weft-growth-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     given, kept = (f"{folder}/{name}" for name in ("events.parquet", "events"))
