@@ -200,15 +200,17 @@ def _spark_run(sizes: dict[str, int], workload: Any) -> Any:
     from weft.engines.spark.session import local_session
     from weft.tables import write_table
 
+    folder = tempfile.mkdtemp(prefix="weft-growth-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     settings = {"spark.sql.shuffle.partitions": str(sizes["partitions"])}
     if workers := sizes["workers"]:
-        # Spark's own cluster on one machine finds itself by this; executors are processes.
-        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        # Spark's cluster on one machine has processes as executors, whose logs it keeps at home.
+        for part in ("bin", "jars"):
+            os.symlink(Path(pyspark.__file__).parent / part, Path(folder, part))
+        os.environ["SPARK_HOME"] = folder
         settings["spark.master"] = f"local-cluster[{workers},1,{_EXECUTOR_MIB}]"
         settings["spark.executor.memory"] = f"{_EXECUTOR_MIB}m"
     session = local_session(_CORES, settings)
-    folder = tempfile.mkdtemp(prefix="weft-growth-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     given, kept = (f"{folder}/{name}" for name in ("events.parquet", "events"))
     write_table(draw_events(sizes["events"], sizes["keys"]), given)
     # Several files, as data of any size have: one would be read by one task.
