@@ -147,9 +147,7 @@ def window_ranges(
     [[-2, 0, 2, 98, 100], [0, 0, 1, 2, 2], [1, 2, 2, 3, 3]]
     """
     shape = np.array([(window.range_us, window.slide_us, window.offset_us)], np.int64)
-    most = keys.size if window.is_tumbling else None  # each slice is in one instance
-    found = instances_within(keys, slice_starts_us, read_only(shape), most=most)
-    return WindowRanges(*found[1:])
+    return WindowRanges(*instances_within(keys, slice_starts_us, read_only(shape))[1:])
 
 
 def instances_within(
