@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from weft.kernels.grouping.edges import PeriodTable
 from weft.kernels.grouping.slices import (
     EdgeHorizon,
+    instances_within,
     slices_of,
     slices_of_classes,
     window_ranges,
@@ -105,3 +106,14 @@ def test_window_ranges_are_the_instances_with_events(window, events, other):
 
 def test_even_slices_use_the_table():
     assert isinstance(slices_of([PeriodicWindow(60, 60), PeriodicWindow(90, 30)]), PeriodTable)
+
+
+def test_ranges_hold_no_more_memory_than_twice_their_own() -> None:
+    keys, starts = np.zeros(1_000, np.int64), np.arange(1_000)
+    shapes = np.array([(100, 100, 0)], np.int64)
+    found = instances_within(keys, starts, shapes, most=1_000)
+    assert [column.tolist() for column in found[2:]] == [
+        list(range(0, 1_000, 100)),
+        list(range(100, 1_001, 100)),
+    ]
+    assert all((column if column.base is None else column.base).size <= 20 for column in found)

@@ -169,7 +169,9 @@ def instances_within(
         most = _find(keys, slice_starts_us, shapes, *bounds, *nothing)
     found = [np.empty(most, np.int64) for _ in range(4)]
     count = _find(keys, slice_starts_us, shapes, *bounds, *found)
-    return [column[:count] for column in found]
+    # A view keeps all of its array, and the ranges of thousands of windows are kept.
+    few = 2 * count < most
+    return [column[:count].copy() if few else column[:count] for column in found]
 
 
 @unlocked
