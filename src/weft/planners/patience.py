@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.plan.nodes import Emit, Scan
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from weft.plan import Scope
-    from weft.planners.trials import Trial
     from weft.window import PeriodicWindow
 
 # What searches of 10 to 1,000 windows take for each of them, if it is tumbling and if it overlaps;
@@ -46,18 +43,15 @@ def search_ms(name: str, windows: Sequence[PeriodicWindow]) -> float:
     return tumbling_ms * tumbling + overlapping_ms * (len(windows) - tumbling)
 
 
-def too_long(name: str, scope: Scope, tried: Iterable[Trial]) -> str:
-    """Say why a planner is not asked: its search would take longer than it is likely to save."""
+def too_long(name: str, scope: Scope, at_stake_ms: float) -> str:
+    """Say why a planner is not asked: its search would take longer than it is likely to save.
+
+    At stake is what the best plan so far spends on what a better one could change.
+    """
     asked = search_ms(name, scope.shareable)
     if asked <= _UNNOTICED_MS:
         return ""
-    saved = _LIKELY_SAVED * min(map(_changeable_ms, tried))
+    saved = _LIKELY_SAVED * at_stake_ms
     if asked <= saved:
         return ""
     return f"its search would take about {asked:,.0f} ms, and seldom save more than {saved:,.0f}"
-
-
-def _changeable_ms(trial: Trial) -> float:
-    """What a plan costs beside reading events and writing results, which every plan does."""
-    priced = zip(trial.nodes, trial.costs, strict=True)
-    return sum(cost for node, cost in priced if not isinstance(node, Scan | Emit))

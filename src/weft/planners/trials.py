@@ -10,7 +10,7 @@ from weft.cost.strategies import Priced, price
 from weft.cost.streams import StreamModel
 from weft.errors import InternalError
 from weft.plan.body import COLUMNAR, NATIVE, STRATEGIES
-from weft.plan.nodes import topological
+from weft.plan.nodes import Emit, Scan, topological
 from weft.plan.scope import mixed
 from weft.plan.validate import validate
 from weft.planners.base import Context, NoProposal, Planner, Proposal
@@ -42,6 +42,12 @@ class Trial:
     def cost(self) -> float:
         """What all of it costs."""
         return sum(self.costs)
+
+    @property
+    def changeable(self) -> float:
+        """What it costs beside reading events and writing results, which every plan does."""
+        priced = zip(self.nodes, self.costs, strict=True)
+        return sum(cost for node, cost in priced if not isinstance(node, Scan | Emit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,8 @@ class Desk:
         for name in quickest_first(self.names):
             if name == "independent":
                 continue
-            why = too_long(name, scope, trials.values()) if context.hurried else ""
+            at_stake = min(trial.changeable for trial in trials.values())
+            why = too_long(name, scope, at_stake) if context.hurried else ""
             if why:
                 trials[name] = replace(trials["independent"], planner=name, refusal=why)
             else:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.engines.local.values import keys
 from weft.engines.local.values.keys import ColumnCodes
 from weft.engines.local.windows.flow import Flow, compacted, merged
+from weft.kernels import parallel
 
 # Close together, so looked up by position; one far away, and NULL, so looked up in the list.
 values = st.integers(-60, 60) | st.just(5_000_000) | st.none()
@@ -33,12 +33,12 @@ def test_a_value_keeps_its_code(batches: list[list[int | None]]) -> None:
 def test_threads_give_the_codes_of_one(
     distinct: int, text: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    numbers = np.random.default_rng(7).integers(0, distinct, 2 * keys.ROWS_PER_THREAD)
+    numbers = np.random.default_rng(7).integers(0, distinct, 2 * parallel.ROWS_PER_THREAD)
     names = pa.array([None, *(f"key {n}" for n in range(1, distinct))])
     batches = [names.take(pa.array(numbers)) if text else pa.array(numbers - 5)] * 2
     found: list[list[list[int]]] = []
     for threads in (1, 2):
-        monkeypatch.setattr(keys, "THREADS", threads)
+        monkeypatch.setattr(parallel, "THREADS", threads)
         codes = ColumnCodes()
         found.append([codes.encode(batch).tolist() for batch in batches])
         assert [codes.decode(np.array(own)) for own in found[-1]] == batches
