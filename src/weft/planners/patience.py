@@ -1,4 +1,4 @@
-"""How long a search may take: no longer than it is likely to save.
+"""How long a search may take: less than half of what it could save.
 
 Planning is part of a run. Hundreds of windows over a few events are computed in less time than the
 best trees for them are found, so that a plan which is less good, and there at once, ends earlier.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MS_PER_WINDOW = {"factor": (1.5, 7.0), "weave": (4.0, 4.0), "triweave": (4.0, 4.0)}
 _NO_SEARCH = (0.0, 0.0)
 _UNNOTICED_MS = 125.0  # as much as the search for thirty windows takes
-_LIKELY_SAVED = 0.5  # of what a plan spends on slices and windows, a better one seldom saves more
+_WORTH = 0.5  # no plan saves all that another spends on slices and windows
 
 
 def quickest_first(names: Iterable[str]) -> list[str]:
@@ -44,14 +44,14 @@ def search_ms(name: str, windows: Sequence[PeriodicWindow]) -> float:
 
 
 def too_long(name: str, scope: Scope, at_stake_ms: float) -> str:
-    """Say why a planner is not asked: its search would take longer than it is likely to save.
+    """Say why a planner is not asked: its search would take too much of what it could save.
 
     At stake is what the best plan so far spends on what a better one could change.
     """
     asked = search_ms(name, scope.shareable)
-    if asked <= _UNNOTICED_MS:
+    if asked <= max(_UNNOTICED_MS, _WORTH * at_stake_ms):
         return ""
-    saved = _LIKELY_SAVED * at_stake_ms
-    if asked <= saved:
-        return ""
-    return f"its search would take about {asked:,.0f} ms, and seldom save more than {saved:,.0f}"
+    return (
+        f"its search would take about {asked:,.0f} ms, over half of the {at_stake_ms:,.0f} ms "
+        "that it could save at most"
+    )

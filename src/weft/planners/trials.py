@@ -87,12 +87,13 @@ class Desk:
         for name in quickest_first(self.names):
             if name == "independent":
                 continue
-            at_stake = min(trial.changeable for trial in trials.values())
-            why = too_long(name, scope, at_stake) if context.hurried else ""
+            why, alone = "", trials["independent"]
+            if context.hurried:
+                why = too_long(name, scope, min(trial.changeable for trial in trials.values()))
             if why:
-                trials[name] = replace(trials["independent"], planner=name, refusal=why)
+                trials[name] = replace(alone, planner=name, refusal=why)
             else:
-                trials[name] = self._price(name, scope, context, fallback=trials["independent"])
+                trials[name] = self._price(name, scope, context, fallback=alone)
         return trials
 
     def _price(
