@@ -46,7 +46,7 @@ def pipeline_table(
     plan as its description. `schema` tells the columns of events that come from a table of the
     same pipeline, which cannot be asked before the pipeline runs.
 
-    In a file that `spark-pipelines run` loads, where `spark` is known:
+    In a file that `spark-pipelines run` loads, where `spark` is known::
 
         @weft.pipeline_table(weft.parse(open("features.sql").read()))
         def readings():
