@@ -180,6 +180,23 @@ class Volumes(Rates):
             case _:
                 assert_never(node)
 
+    def rows_in_pushes(self, node: Node) -> float:
+        """Rows of slices, counted in each push: one that lasts longer has some in several.
+
+        >>> from weft.statistics import Statistics
+        >>> from weft.plan import Slice
+        >>> hour = PeriodicWindow(3_600_000_000, 3_600_000_000)
+        >>> hours = Slice(Scan("t", "ts", None, ()), (), Edges.of([hour]), ())
+        >>> day = Volumes(Statistics(rate=10.0, keys=5), 86_400e6, pushes=86_400 / 60)
+        >>> round(day.rows(hours)), round(day.rows_in_pushes(hours))
+        (125, 7200)
+        """
+        if self.pushes == 1 or not isinstance(node, Slice) or node.edges.windows:
+            return self.rows(node)
+        length_us = SECOND_US / self.slices_per_second(node.edges)
+        part_us = min(length_us, self.lasts_us / self.pushes)
+        return self.lasts_us / part_us * self.keys_in(part_us)
+
     def overlap(self, window: Window) -> float:
         """Instances that one event is in."""
         return self.range_us(window) / self.period_us(window)
@@ -198,3 +215,8 @@ class KeyedVolumes(Volumes):
         """Rows the node puts out, under its own keys."""
         own = None if isinstance(node, Scan) else dict(self.by_keys).get(node.keys)
         return Volumes.rows(self, node) if own is None else own.rows(node)
+
+    def rows_in_pushes(self, node: Node) -> float:
+        """Rows of slices under their own keys, counted in each push."""
+        own = None if isinstance(node, Scan) else dict(self.by_keys).get(node.keys)
+        return Volumes.rows_in_pushes(self if own is None else own, node)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import InternalError
 from weft.plan.nodes import Emit, Node, Roll, Scan, Slice, regroups
-from weft.plan.planned_scope import PlannedScope
+from weft.plan.planned_scope import PlannedScope, planned_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from weft.plan.body import PlanBody
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class CutScope:
     """A scope as if its slices were cut from events, and the slices they are regrouped from."""
 
     scope: PlannedScope
-    feeders: Mapping[Slice, Slice]  # slices of more keys, by those that regroup them
+    feeders: Mapping[Node, Slice]  # slices of more keys, by those that regroup them
     originals: Mapping[Node, Node]  # the nodes of the plan, by those of this scope
 
 
@@ -38,7 +40,7 @@ def cut_scope(scope: PlannedScope) -> CutScope:
     [((('a', 'a'),), (('a', 'a'), ('b', 'b')))]
     """
     made: dict[Node, Any] = {scope.scan: scope.scan}
-    feeders: dict[Slice, Slice] = {}
+    feeders: dict[Node, Slice] = {}
     emits: list[Emit] = []
     for node in scope.nodes:
         match node:
@@ -62,9 +64,15 @@ def cut_scope(scope: PlannedScope) -> CutScope:
     return CutScope(PlannedScope(scope.scan, scope.keys, tuple(emits)), feeders, originals)
 
 
-def _cut_roll(
-    node: Roll, scan: Scan, made: Mapping[Node, Any], feeders: dict[Slice, Slice]
-) -> Roll:
+def emits_apart(plan: PlanBody) -> tuple[Emit, ...]:
+    """Return the results of a plan, with every scope cutting its slices from events by itself."""
+    scopes = planned_scopes(plan)
+    own = [cut_scope(scope).scope if scope.regroups else scope for scope in scopes]
+    made = {(emit.query, emit.label): emit for scope in own for emit in scope.emits}
+    return tuple(made[emit.query, emit.label] for emit in plan.emits)
+
+
+def _cut_roll(node: Roll, scan: Scan, made: Mapping[Node, Any], feeders: dict[Node, Slice]) -> Roll:
     if not regroups(node):
         return replace(node, inputs=tuple(made[i] for i in node.inputs))
     feeder = node.feeder

@@ -173,7 +173,6 @@ def _is_able(scope: Scope, trial: Trial, desk: Desk) -> bool:
     return (
         isinstance(context.model, BatchModel)
         and context.technique is None
-        and context.form != "incremental"
         and natively
         and all(isinstance(window, _BY_THE_CLOCK) for window in scope.windows)
         and not any(scope.holistic_partials(window) for window in scope.windows)
@@ -194,7 +193,7 @@ def _family(
     scopes = (finest, *below)
     models = _models(scopes, desk)
     native = isinstance(models[0], SparkModel)
-    form: Form = "spread" if native else "whole"
+    form: Form = "spread" if native else desk.context_of(finest).form or "whole"
     ways = (True, False) if native else (True,)
     own = [trials[scope] for scope in scopes]
     apart = _costs(_nodes_of(own), models, own)

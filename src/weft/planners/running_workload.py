@@ -18,6 +18,7 @@ from weft.errors import InternalError
 from weft.plan import FOLD, Emit, Join, Node, Plan, Roll, Scan, Slice
 from weft.plan.conditions import implies
 from weft.plan.nodes import scan_below, topological
+from weft.plan.regrouping import emits_apart
 from weft.plan.scope import Demand, Scope, scopes_of
 from weft.plan.validate import cuts, validate
 from weft.planners.naming import named
@@ -113,9 +114,10 @@ def without_query(plan: Plan, name: str) -> Plan:
 def as_cut(plan: Plan, edges: Mapping[Node, Edges]) -> Plan:
     """Write down where an engine cuts: its slices are then open to other windows.
 
-    A window that an engine computes from events by slices of its own is written as such.
+    A window that an engine computes from events by slices of its own is written as such, and so
+    are slices that it regroups from others: a query that goes takes no slices of others with it.
     """
-    return _assembled(plan, plan.emits, plan.queries, edges)
+    return _assembled(plan, emits_apart(plan), plan.queries, edges)
 
 
 def _read_by(query: Query) -> Sources:

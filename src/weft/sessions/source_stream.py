@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.binding import TableColumns, bind
-from weft.engines.local.engine import labels_of, operators_of, types_of
+from weft.engines.local.engine import labels_of, types_of
 from weft.engines.local.output.tables import result_table
+from weft.engines.local.running_scopes import SlicedBatch, running_scopes
 from weft.engines.local.state.snapshot import restore, snapshot
 from weft.engines.local.values.frame import plain
 from weft.engines.local.windows.events import read_scan, read_times
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from weft.engines.local.operator import ScopeOperator
     from weft.engines.local.output.closed import Closed
+    from weft.engines.local.running_scopes import Running
     from weft.engines.local.state.custom_partials import Trust
     from weft.engines.local.windows.close import Types
     from weft.plan import Plan, Scan
@@ -43,7 +45,7 @@ class SourceStream:
     schema: pa.Schema | None = None
     queries: dict[str, Query] = field(default_factory=dict)
     schemas: dict[str, pa.Schema] = field(default_factory=dict)
-    scopes: dict[Scan, list[ScopeOperator]] = field(default_factory=dict)
+    scopes: dict[Scan, list[Running]] = field(default_factory=dict)
     types: Types = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)
     watermark_us: int | None = None
@@ -54,7 +56,7 @@ class SourceStream:
     @property
     def operators(self) -> list[ScopeOperator]:
         """All operators of this source."""
-        return [operator for operators in self.scopes.values() for operator in operators]
+        return [one.operator for running in self.scopes.values() for one in running]
 
     def push(self, table: pa.Table) -> Results:
         """Take a batch and close what it closes; an error leaves everything as it was."""
@@ -63,11 +65,12 @@ class SourceStream:
                 self.start(table.schema)
             self._check(table.schema)
             latest: dict[str, int] = {}
-            for scan, operators in self.scopes.items():
+            for scan, running in self.scopes.items():
                 timed = read_scan(scan, table)
                 self.timeless += timed.timeless
-                for operator in operators:
-                    operator.process(timed)
+                batch = SlicedBatch(timed)
+                for one in running:
+                    one.process(batch)
                 if scan.where is None and scan.time is not None and timed.times_us.size:
                     latest[scan.time] = timed.bounds_us[1]
             return self._advance(self._latest(table, latest))
@@ -83,7 +86,7 @@ class SourceStream:
     def unchanged_by_errors(self) -> Iterator[None]:
         """Leave everything as it was when what is done inside fails."""
         before = {name: getattr(self, name) for name in _FIELDS}
-        before["scopes"] = {scan: [o.saved() for o in ops] for scan, ops in self.scopes.items()}
+        before["scopes"] = {scan: [o.saved() for o in own] for scan, own in self.scopes.items()}
         try:
             yield
         except BaseException:
@@ -124,8 +127,8 @@ class SourceStream:
         time = next((q.time for q in queries.values() if q.time is not None), None)
         plan = self.plan if time is None else self.plan.with_times({self.source: time})
         schemas = {name: result_schema(query, schema) for name, query in queries.items()}
-        scopes = operators_of(plan)
-        emits = tuple(e for ops in scopes.values() for op in ops for e in op.emits)
+        scopes = running_scopes(plan)
+        emits = tuple(e for own in scopes.values() for one in own for e in one.operator.emits)
         self.types = types_of(emits, schema)
         self.plan, self.schema, self.scopes = plan, schema, scopes
         self.queries, self.schemas = queries, schemas

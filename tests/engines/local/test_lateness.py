@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -12,6 +14,9 @@ from sampling import examples
 from weft.testing import assert_same_rows
 from weft.testing.strategies import events, windows, workloads
 
+if TYPE_CHECKING:
+    from weft.planners.lattice import KeySets
+
 RELAXED = settings(deadline=None, max_examples=examples(40), suppress_health_check=[*HealthCheck])
 
 
@@ -21,11 +26,12 @@ RELAXED = settings(deadline=None, max_examples=examples(40), suppress_health_che
     table=events(),
     size=st.integers(1, 9),
     delay=st.sampled_from([0, 0, 2, 5, 20]),
+    key_sets=st.sampled_from([None, "together"]),
 )
 def test_sessions_close_and_drop_what_the_oracle_does_after_every_batch(
-    workload: weft.Workload, table: pa.Table, size: int, delay: int
+    workload: weft.Workload, table: pa.Table, size: int, delay: int, key_sets: KeySets | None
 ) -> None:
-    plan = weft.optimize(workload, session=True)
+    plan = weft.optimize(workload, engine="local", session=True, key_sets=key_sets)
     note(plan.explain())
     session, oracle = weft.LocalSession(plan, watermark=delay), StreamOracle(plan, delay)
     names = [query.name for query in plan.queries]

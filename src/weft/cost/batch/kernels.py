@@ -52,8 +52,10 @@ class KernelWork:
             return self.folded(node.partials, self.volumes.rows(node), node.edges)
         arriving, width = self.volumes.rows(node.input), len(node.partials)
         rows = self.volumes.rows(node)
-        # Rows that are regrouped are put in order anew, column by column.
-        sorted_rows = arriving if regroups(node) else 0.0
+        sorted_rows = 0.0
+        if regroups(node):
+            # With every push, those that it brought; they are put in order anew, column by column.
+            sorted_rows = arriving = self.volumes.rows_in_pushes(node.input)
         return work(
             self.engine,
             operator=self.volumes.pushes,

@@ -14,26 +14,24 @@ from weft.cost.batch.work import total
 from weft.engines.base import Unsupported
 from weft.engines.local.joins.batch import run_joins
 from weft.engines.local.node_clock import NodeClock
-from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
+from weft.engines.local.running_scopes import SlicedBatch, families_of, running_scopes
 from weft.engines.local.windows.events import read_scan
-from weft.engines.local.windows.regrouping import Regrouping
-from weft.engines.local.windows.timed_plan import Base, is_timed
+from weft.engines.local.windows.timed_plan import is_timed
 from weft.engines.measures import Measures, counted_work, node_rows, peak_resident_bytes
 from weft.engines.schema import call_type, result_schema
-from weft.errors import UnsupportedError
 from weft.kernels.parallel import over_parts
 from weft.plan import Roll, Slice
 from weft.plan.nodes import regroups
-from weft.plan.planned_scope import planned_scopes
-from weft.plan.regrouping import CutScope, cut_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
+    from weft.engines.local.operator import ScopeOperator
     from weft.engines.local.output.closed import Closed
+    from weft.engines.local.running_scopes import Running
     from weft.engines.local.windows.events import Timed
     from weft.plan import Emit, Node, Plan, Scan
 
@@ -87,7 +85,7 @@ class BatchRun:
         queries = {query.name: query for query in self.plan.queries}
         schemas = {n: result_schema(q, self.sources[q.source].schema) for n, q in queries.items()}
         self.closed = {name: [] for name in queries}
-        self.scopes = scopes_of(self.plan)
+        self.scopes = running_scopes(self.plan)
         operators: dict[str, ScopeOperator] = {}
         for scan, running in self.scopes.items():
             table = self.sources[scan.source]
@@ -114,16 +112,13 @@ class BatchRun:
 
     def _closed(self, family: Sequence[Running], timed: Timed, schema: pa.Schema) -> list[Closed]:
         """Slice the events for scopes of which some regroup the slices of others, and close all."""
-        found: list[Closed] = []
+        batch = SlicedBatch(timed)
         for one in family:
-            operator = one.operator
-            operator.plan.clock = self.clock if self.measured else None
-            if one.cut is None:
-                operator.process(timed)
-            for other in family:
-                other.regroup(operator, self.clock)  # before its slices go
-            found += operator.advance(None, types_of(operator.emits, schema))
-        return found
+            one.operator.plan.clock = self.clock if self.measured else None
+            one.process(batch)
+        batch.slices.clear()  # operators have them, and give them back as they close
+        operators = [one.operator for one in family]
+        return [c for one in operators for c in one.advance(None, types_of(one.emits, schema))]
 
     def _side_by_side(
         self, work: Callable[[Given], Made], parts: Sequence[Given], rows: int
@@ -188,84 +183,6 @@ class BatchRun:
                 found[emit] = count
                 found.update(dict.fromkeys(emit.inputs, count))
         return found
-
-
-@dataclass(slots=True)
-class Running:
-    """The operator of a scope in a batch; one that regroups slices of others reads no events."""
-
-    operator: ScopeOperator
-    cut: CutScope | None = None
-
-    def regroup(self, other: ScopeOperator, clock: NodeClock) -> None:
-        """Take over slices that another operator holds, as far as this scope regroups them."""
-        if self.cut is None:
-            return
-        numbers = {node: number for number, node in enumerate(other.plan.bases)}
-        own = self.operator
-        change = Regrouping(other.keys, other.codes, own.keys, own.codes)
-        held = list(other.slices())
-        for number, (node, base) in enumerate(own.plan.bases.items()):
-            assert isinstance(node, Slice)
-            feeder = numbers.get(self.cut.feeders[node])
-            for flow in (flow for at, flow in held if at == feeder):
-                with clock.of(node):
-                    made = change.of(flow, base.slices, tuple(base.partials))
-                own.add_slices(number, made)
-
-    def original(self, node: Node) -> Node:
-        """Return the node of the plan that a node of the operator stands for."""
-        return node if self.cut is None else self.cut.originals.get(node, node)
-
-
-def families_of(running: Sequence[Running]) -> list[list[Running]]:
-    """Put scopes together that regroup slices of one another; the others stand alone."""
-    found = [[one] for one in running if one.cut is None]
-    for one in (one for one in running if one.cut is not None):
-        feeders = set(one.cut.feeders.values()) if one.cut is not None else set()
-        fed = [f for f in found if any(not feeders.isdisjoint(o.operator.plan.bases) for o in f)]
-        joined = [*(o for family in fed for o in family), one]
-        found = [family for family in found if family not in fed] + [joined]
-    return found
-
-
-def scopes_of(plan: Plan) -> dict[Scan, list[Running]]:
-    """Make the operators of a batch, those that regroup slices after those that have them."""
-    found: dict[Scan, list[Running]] = {}
-    scopes = planned_scopes(plan)
-    for scope in scopes:
-        if not scope.regroups:
-            operator = ScopeOperator.of(scope.scan, scope.keys, scope.nodes, scope.emits)
-            found.setdefault(scope.scan, []).append(Running(operator))
-    for scope in (scope for scope in scopes if scope.regroups):
-        cut = cut_scope(scope)
-        running = found.setdefault(scope.scan, [])
-        for feeder in dict.fromkeys(cut.feeders.values()):
-            own = [one.operator for one in running if one.operator.keys == feeder.keys]
-            if not own:
-                own = [ScopeOperator.of(scope.scan, feeder.keys, (), ())]
-                running.append(Running(own[0]))
-            bases = own[0].plan.bases
-            if feeder not in bases:
-                bases[feeder] = Base.of(feeder.edges, feeder.partials, ())
-        nodes = cut.scope
-        operator = ScopeOperator.of(nodes.scan, nodes.keys, nodes.nodes, nodes.emits)
-        running.append(Running(operator, cut))
-    return found
-
-
-def operators_of(plan: Plan) -> dict[Scan, list[ScopeOperator]]:
-    """Make one operator per scan and set of keys, for events that come one batch after another."""
-    found: dict[Scan, list[ScopeOperator]] = {}
-    for scope in planned_scopes(plan):
-        if scope.regroups:
-            raise UnsupportedError(
-                f"{', '.join(scope.queries)} cannot run as events come: slices are regrouped",
-                hint="plan for a session: weft.optimize(..., session=True)",
-            )
-        operator = ScopeOperator.of(scope.scan, scope.keys, scope.nodes, scope.emits)
-        found.setdefault(scope.scan, []).append(operator)
-    return found
 
 
 def labels_of(plan: Plan, query: str) -> list[str]:

@@ -159,25 +159,31 @@ class ScopeOperator:
         slices = sum(len(flow) for node in self.plan.bases for flow in self.slices_of(node))
         return slices + sum(len(store.kept or ()) for store in self.delimited)
 
-    def process(self, timed: Timed) -> None:
-        """Take a batch; an error leaves the state as it was."""
+    def process(self, timed: Timed) -> Mapping[Node, Flow]:
+        """Take a batch; an error leaves the state as it was.
+
+        Returns the slices that were made of it, unless some of its events came too late.
+        """
         late = self._late(timed)
         dropped = 0
         if late is not None:
             dropped, timed = int(late.sum()), timed.filter(~late)
+        sliced: dict[Node, Flow] = {}
         if timed.times_us.size:
-            sliced, rows = self._sliced_known(timed), []
-            if sliced is None:
+            known, rows = self._sliced_known(timed), []
+            if known is None:
                 with self.plan.timed(self.scan):
                     events = events_of(timed, self.keys, self.codes)
                 threads = threads_for(len(events))
-                sliced = {}
                 for node, base in self.plan.bases.items():
                     with self.plan.timed(node):
                         partials = tuple(base.partials)
                         sliced[node] = slice_batch(events, base.slices, partials, threads)
                 rows = [store.rows_of(events) for store in self.delimited]
+            sliced |= known or {}
             for node, flow in sliced.items():
+                if not self.plan.bases[node].windows:
+                    continue  # others regroup them, and nobody reads them here
                 self._feed_stores(node, flow)
                 self.runs.setdefault(node, []).append(flow)
                 if self.journal is not None:
@@ -186,6 +192,11 @@ class ScopeOperator:
                 store.waiting.append(part)
             self.events += timed.times_us.size
         self.late += dropped
+        return {} if dropped else sliced
+
+    def drops_of(self, timed: Timed) -> bool:
+        """Tell whether any event of a batch comes too late here."""
+        return self._late(timed) is not None
 
     @property
     def sliced(self) -> tuple[tuple[Partial, ...], ...]:

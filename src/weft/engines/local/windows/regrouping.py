@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.engines.local.partials.columns import Held
-    from weft.engines.local.values.keys import KeyCodes
+    from weft.engines.local.values.keys import Codes, KeyCodes
     from weft.engines.local.windows.flow import Keyed
     from weft.kernels.grouping.accumulate import Groups
     from weft.kernels.grouping.slices import Slices
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weft.query import Keys
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Regrouping:
     """From slices under the codes of one set of keys to slices under those of fewer."""
 
@@ -37,16 +37,24 @@ class Regrouping:
     codes: KeyCodes
     fewer: Keys
     fewer_codes: KeyCodes
+    _renamed: Codes = field(default_factory=lambda: np.empty(0, np.int32))
 
     def of(self, flow: Flow, slices: Slices, wanted: Sequence[Partial]) -> Flow:
         """Combine slices; those of fewer keys may be longer as well."""
-        columns = self.codes.decode(np.arange(len(self.codes)))
-        places = [self.keys.index(key) for key in self.fewer]
-        renamed = self.fewer_codes.encode([columns[at] for at in places], len(self.codes))
-        groups = _Groups.of(renamed[flow.keys], slices.slice_of(flow.starts_us))
+        self._rename_new()
+        groups = _Groups.of(self._renamed[flow.keys], slices.slice_of(flow.starts_us))
         starts_us = slices.bounds(groups.ordinals)[0]
         partials = {p: groups.combined(flow.partials[p]) for p in wanted}
         return Flow(groups.keys, starts_us, None, partials, len(flow) - groups.keys.size)
+
+    def _rename_new(self) -> None:
+        """Look up the codes of keys that came since the last time: codes stay as they are."""
+        known, all_codes = self._renamed.size, len(self.codes)
+        if known < all_codes:
+            columns = self.codes.decode(np.arange(known, all_codes))
+            fewer = [columns[self.keys.index(key)] for key in self.fewer]
+            new = self.fewer_codes.encode(fewer, all_codes - known)
+            self._renamed = np.concatenate([self._renamed, new])
 
 
 @dataclass(frozen=True)
