@@ -88,7 +88,7 @@ def stream_seeds(reader: SliceReader, live: LiveWorkload) -> dict[str, DataFrame
                 if parcel.serves(scope):
                     own = [queries[name] for name in scope.queries]
                     for number, seed in _scope_seeds(reader, post, parcel, scope, hosted[at], own):
-                        rows.append((at * post.buckets + number, seed))
+                        rows.append((post.buckets.number(at, number), seed))
         columns: list[Any] = [pa.array(column) for column in zip(*rows, strict=True)]
         table = pa.table(columns, schema=_SCHEMA) if rows else _SCHEMA.empty_table()
         found[stream.name] = to_spark(table, post.source.sparkSession)
@@ -132,5 +132,5 @@ def _buckets(post: Post, parcel: Parcel, keys: Sequence[Array], rows: int) -> np
         column + 0 if isinstance(field.dataType, FractionalType) else column
         for column, field in zip(typed, types, strict=True)
     ]
-    number = F.pmod(F.xxhash64(*hashed), F.lit(post.buckets)).cast("int").alias(BUCKET)
+    number = F.pmod(F.xxhash64(*hashed), F.lit(post.buckets.each)).cast("int").alias(BUCKET)
     return collected(frame.select(number))[BUCKET].to_numpy().astype(np.int64)

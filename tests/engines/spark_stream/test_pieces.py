@@ -195,7 +195,7 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
     told = json.loads(path.read_text())
     del told["sha256"]  # which was not there then
     path.write_text(json.dumps({**told, "weft_checkpoint": 1}))
-    with pytest.raises(weft.DataError, match="is of version 1, and this weft reads version 2"):
+    with pytest.raises(weft.DataError, match="is of version 1, and this weft reads versions 2 to 3"):
         kept.record_of(0)
 
 

@@ -275,6 +275,7 @@ class _Hosted:
     def __call__(self, inputs: Inputs) -> Ran:
         from weft.engines.spark.streaming.checkpoint.versions import Versions
         from weft.engines.spark.streaming.columnar import strategy as columnar
+        from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
         from weft.engines.spark.streaming.columnar.scope_structs import Parcel
         from weft.engines.spark.streaming.streams import streams_of
 
@@ -282,7 +283,7 @@ class _Hosted:
         (stream,) = streams_of(optimize(Workload([inputs.query]), "slice", "spark"))
         parcels = tuple(map(Parcel.of, stream.scopes))
         with columnar.stored_for("columnar", source.sparkSession):
-            post = columnar.posted(stream, source, parcels, self.buckets)
+            post = columnar.posted(stream, source, parcels, Buckets(self.buckets))
             hosted = columnar.hosted_of(stream, post)
             only = {at: one.dump() for at, one in hosted.items()}
             rows = columnar.transformed(post, Versions(None, only=only), stream.watermark_us)

@@ -22,6 +22,7 @@ from weft.engines.spark.streaming.anchors.processor import (
     OUTPUT_SCHEMA,
     RollingProcessor,
 )
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.executor_batches import (
     PACKED_SCHEMA,
     PAYLOAD,
@@ -69,9 +70,9 @@ def rolling_stream(
     if rows.slice_us is not None:
         check_partials_kept((one.call for one in asked), schema, NO_PICKLES)
     customs = tuple(customs_of(one.call for one in asked))
-    buckets = buckets_of(session)
+    buckets = buckets_of(session).each
     packed = _in_buckets(shipment.frame, shipment.keys, buckets).mapInArrow(
-        Packer(1, buckets), PACKED_SCHEMA
+        Packer(1, Buckets(buckets)), PACKED_SCHEMA
     )
     processor = RollingProcessor(dumped((rows, customs)), _fingerprint(plan, rows, buckets))
     moved = packed.groupBy(BUCKET).transformWithState(

@@ -11,6 +11,7 @@ from weft.aggregates.base import add_custom
 from weft.engines.local.anchors.rolling_state import RollingState
 from weft.engines.local.state.arrow_shelf import table_chunk
 from weft.engines.spark.streaming.columnar.buckets import Logged, WatermarkedBuckets
+from weft.engines.spark.streaming.columnar.byte_values import CODEC
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 from weft.errors import DataError
 
@@ -52,7 +53,7 @@ class RollingProcessor(WatermarkedBuckets):
         if state.waiting.num_rows:
             self.wake_after(watermark_ms)
         yield Row(
-            **{PAYLOAD: table_chunk(complete) if complete.num_rows else None},
+            **{PAYLOAD: table_chunk(complete, CODEC) if complete.num_rows else None},
             late=state.late,
             held_rows=len(state),
             state_bytes=state.nbytes,

@@ -21,6 +21,7 @@ from weft.engines.spark.streaming.checkpoint.versions import (
     read_version,
     write_version,
 )
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.errors import DataError, QueryError
 from weft.plan import Plan
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from weft.plan import Node
     from weft.query import AnyQuery, Query
 
-FORMAT = 2
+FORMAT = 3
+_READ = (2, FORMAT)  # in 2 buckets have plain numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Record:
 
     plan: Plan
     strategy: str
-    buckets: int = 0  # of the columnar strategy
+    buckets: Buckets = field(default_factory=lambda: Buckets(0))  # of the columnar strategy
     parcels: Mapping[str, tuple[Parcel, ...]] = field(default_factory=dict)  # by stream
     version: int = 0
     live_sinks: Mapping[str, str] = field(default_factory=dict)  # of queries added while it ran
@@ -75,7 +77,8 @@ class Record:
             "mode": self.mode,
             "request": self.request,
             "columns": {source: dict(own) for source, own in self.columns.items()},
-            "buckets": self.buckets,
+            "buckets": self.buckets.each,
+            "partitions": self.buckets.partitions,
             "parcels": {s: [p.to_json() for p in own] for s, own in self.parcels.items()},
             "live_sinks": dict(self.live_sinks),
             "suspended": [plan.to_json() for plan in self.suspended.values()],
@@ -85,10 +88,10 @@ class Record:
     @staticmethod
     def from_json(value: dict[str, Any], version: int, where: object) -> Record:
         """Read a record back, or say why it cannot be."""
-        if value.get("weft_checkpoint") != FORMAT:
+        if value.get("weft_checkpoint") not in _READ:
             raise DataError(
                 f"the checkpoint {where} is of version {value.get('weft_checkpoint')}, and this "
-                f"weft reads version {FORMAT}",
+                f"weft reads versions {_READ[0]} to {FORMAT}",
                 hint="resume it with the version of weft that wrote it",
             )
         plan = Plan.from_json(json.dumps(value["plan"]))
@@ -103,7 +106,7 @@ class Record:
         return Record(
             plan,
             value["strategy"],
-            value["buckets"],
+            Buckets(value["buckets"], value.get("partitions", 0)),
             parcels,
             version,
             value["live_sinks"],

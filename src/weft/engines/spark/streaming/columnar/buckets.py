@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.engines.local.state.arrow_shelf import read_table
-from weft.engines.spark.streaming.columnar.byte_values import dump_changes, load_chunks
+from weft.engines.spark.streaming.columnar.byte_values import (
+    apply_changes,
+    dump_changes,
+    read_changes,
+)
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 
 try:
@@ -41,7 +45,10 @@ _MOST_CHANGES = 32
 
 @dataclass(slots=True)
 class Logged:
-    """What the log of a bucket holds: chunks by name, in so many changes of so many bytes."""
+    """What the log of a bucket holds: chunks by name, in so many changes of so many bytes.
+
+    Bytes are counted as they are used, and not as they are compressed.
+    """
 
     chunks: dict[str, bytes]
     changes: int
@@ -51,6 +58,12 @@ class Logged:
     def is_new(self) -> bool:
         """True when nothing was ever written."""
         return not self.changes
+
+    def add(self, changes: Mapping[str, bytes | None]) -> None:
+        """Take the next change of the log."""
+        apply_changes(changes, self.chunks)
+        self.changes += 1
+        self.size += sum(len(chunk) for chunk in changes.values() if chunk is not None)
 
 
 class WatermarkedBuckets(StatefulProcessor):
@@ -96,8 +109,10 @@ class WatermarkedBuckets(StatefulProcessor):
 
     def logged(self) -> Logged:
         """Read the log of the bucket at hand."""
-        blobs = [bytes(row[0]) for row in self._log.get()]
-        return Logged(load_chunks(blobs), len(blobs), sum(map(len, blobs)))
+        found = Logged({}, 0, 0)
+        for row in self._log.get():
+            found.add(read_changes(bytes(row[0])))
+        return found
 
     def log(self, found: Logged, changes: StateChanges, mark: Mapping[str, bytes]) -> None:
         """Append what changed, under a mark of who wrote it."""

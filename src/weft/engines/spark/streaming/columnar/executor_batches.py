@@ -14,12 +14,15 @@ import pyarrow as pa
 
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.spark.columnar.arrow_batches import chunks_of
+from weft.engines.spark.streaming.columnar.byte_values import CODEC
 from weft.engines.spark.streaming.columnar.scope_structs import BUCKET, EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
+
+    from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 
 PAYLOAD = "payload"
 PACKED_SCHEMA = f"{BUCKET} int, {PAYLOAD} binary"
@@ -33,7 +36,7 @@ class Packer:
     """Sorts events by the bucket of their key, scope by scope."""
 
     scopes: int
-    buckets: int
+    buckets: Buckets
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row for each bucket that has events."""
@@ -51,8 +54,8 @@ class Packer:
         numbers, parts = _by_bucket(table, buckets)
         if numbers:
             payloads: list[pa.Array[Any]] = [
-                pa.array([scope * self.buckets + n for n in numbers], pa.int32()),
-                pa.array([table_chunk(part) for part in parts], pa.binary()),
+                pa.array([self.buckets.number(scope, n) for n in numbers], pa.int32()),
+                pa.array([table_chunk(part, CODEC) for part in parts], pa.binary()),
             ]
             yield pa.RecordBatch.from_arrays(payloads, [BUCKET, PAYLOAD])
 

@@ -13,26 +13,32 @@ from pyspark.sql.types import Row
 from weft.engines.local.state.arrow_shelf import table_chunk
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.state.window_bytes import window_bytes
+from weft.engines.spark.sql.fan_out import NODE
 from weft.engines.spark.streaming.columnar.buckets import Logged, WatermarkedBuckets
+from weft.engines.spark.streaming.columnar.byte_values import CODEC
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from weft.engines.local.operator import ScopeOperator
     from weft.engines.spark.columnar.hosted_operator import Host, HostedScope
     from weft.engines.spark.streaming.checkpoint.versions import Versions
+    from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
+    from weft.plan import Emit
 
-# Rows of closed windows in one blob, and figures for the progress report.
-COMPLETE = "complete_from"
+# Rows of closed windows in a blob for each query, which is told by the number of its first window;
+# in the first of a bucket, figures for the progress report.
+COMPLETE, FIRST = "complete_from", "first_window"
 OUTPUT_SCHEMA = (
-    f"scope int, {PAYLOAD} binary, {COMPLETE} string, "
+    f"scope int, {FIRST} int, {PAYLOAD} binary, {COMPLETE} string, "
     "late bigint, open_slices bigint, state_bytes bigint, "
     "windows string, window_bytes array<bigint>"
 )
 MOST_WINDOWS = 64  # whose shares of the state are told; a list of more is for nobody
+_FIGURES = ("late", "open_slices", "state_bytes", "windows", "window_bytes")
 SEED = "seed"  # the state that a bucket begins with
 APPEND, UPDATE = "append", "update"
 MODES = (APPEND, UPDATE)
@@ -55,7 +61,7 @@ class BucketProcessor(WatermarkedBuckets):
     def __init__(
         self,
         versions: Versions,
-        buckets: int,
+        buckets: Buckets,
         delay_us: int,
         mode: str = APPEND,
         trust: Trust = NO_PICKLES,
@@ -75,7 +81,7 @@ class BucketProcessor(WatermarkedBuckets):
 
     def moved(self, bucket: int, came: pa.Table | None, watermark_ms: int) -> Iterator[Row]:
         """Close what the watermark has passed, and take the events of a bucket."""
-        scope = bucket // self._buckets
+        scope = self._buckets.scope_of(bucket)
         hosted = self._scopes.get(scope)
         if hosted is None:  # its last query is gone
             self.forget()
@@ -95,17 +101,18 @@ class BucketProcessor(WatermarkedBuckets):
         self._save(opened)
         if not opened.host.is_empty:
             self.wake_after(watermark_ms)
+        (first, payload), *others = _blobs(closed, hosted.emits)
         yield Row(
             scope=scope,
-            **{
-                PAYLOAD: table_chunk(closed) if closed is not None and closed.num_rows else None,
-                COMPLETE: opened.complete_from,
-            },
+            **{FIRST: first, PAYLOAD: payload, COMPLETE: opened.complete_from},
             late=operator.late - late,
             open_slices=operator.open_slices,
             state_bytes=operator.nbytes,
             **self._shares(scope, operator),
         )
+        for first, payload in others:
+            told = dict.fromkeys(_FIGURES)
+            yield Row(scope=scope, **{FIRST: first, PAYLOAD: payload, COMPLETE: None}, **told)
 
     def _shares(self, scope: int, operator: ScopeOperator) -> dict[str, Any]:
         """Tell how much of its state each window reads, in the place of all windows' that it has.
@@ -140,6 +147,26 @@ class BucketProcessor(WatermarkedBuckets):
         changes = bucket.host.operator.changes(self._trust)
         if changes.written or changes.removed:
             self.log(bucket.found, changes, {_VERSION: str(self._version).encode()})
+
+
+def _blobs(closed: pa.Table | None, emits: Sequence[Emit]) -> list[tuple[int | None, bytes | None]]:
+    """Write the rows of each query by themselves, so that nobody opens those of another."""
+    if closed is None or not closed.num_rows:
+        return [(None, None)]
+    numbers: dict[str, list[int]] = {}
+    for number, emit in enumerate(emits):
+        numbers.setdefault(emit.query, []).append(number)
+    found: list[tuple[int | None, bytes | None]] = []
+    for own in numbers.values():
+        rows = closed if len(numbers) == 1 else closed.filter(_are_among(closed[NODE], own))
+        if rows.num_rows:
+            found.append((min(own), table_chunk(rows, CODEC)))
+    return found
+
+
+def _are_among(nodes: pa.ChunkedArray[Any], own: Sequence[int]) -> pa.Array[Any]:
+    numbers = nodes.to_numpy()  # a scope has those of a query side by side
+    return pa.array((numbers >= min(own)) & (numbers <= max(own)))
 
 
 def _together(a: pa.Table | None, b: pa.Table) -> pa.Table:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
     from weft.plan.planned_scope import PlannedScope
     from weft.query import Keys
 
@@ -101,7 +102,7 @@ class Post:
     parcels: Sequence[Parcel]
     source: DataFrame
     time: str | None
-    buckets: int
+    buckets: Buckets
 
     @cached_property
     def time_type(self) -> DataType:
@@ -157,7 +158,7 @@ class Post:
             f"(({text}) + 0)" if isinstance(field.dataType, FractionalType) else text
             for (_, text), field in zip(parcel.keys, types, strict=True)
         ]
-        return f"cast(pmod(xxhash64({', '.join(hashed)}), {self.buckets}) AS int)"
+        return f"cast(pmod(xxhash64({', '.join(hashed)}), {self.buckets.each}) AS int)"
 
 
 def _as(text: str, name: str) -> Column:

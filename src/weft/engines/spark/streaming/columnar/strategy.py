@@ -20,6 +20,7 @@ from weft.engines.spark.columnar.strategy import result_of
 from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.streaming.checkpoint.versions import Versions
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.executor_batches import (
     PACKED_SCHEMA,
     PAYLOAD,
@@ -29,6 +30,7 @@ from weft.engines.spark.streaming.columnar.executor_batches import (
 from weft.engines.spark.streaming.columnar.processor import (
     APPEND,
     COMPLETE,
+    FIRST,
     MOST_WINDOWS,
     OUTPUT_SCHEMA,
     BucketProcessor,
@@ -83,13 +85,13 @@ class ColumnarStreamStrategy:
         return CompiledStream(rows, results_of(stream, hosted, post.time_type))
 
 
-def buckets_of(session: SparkSession) -> int:
-    """Return how many buckets the keys of a scope are gathered in."""
-    partitions = session.conf.get("spark.sql.shuffle.partitions") or "1"
-    return BUCKETS_PER_PARTITION * int(partitions)
+def buckets_of(session: SparkSession) -> Buckets:
+    """Return the buckets that the keys of a scope are gathered in."""
+    partitions = int(session.conf.get("spark.sql.shuffle.partitions") or "1")
+    return Buckets(BUCKETS_PER_PARTITION * partitions, partitions)
 
 
-def posted(stream: Stream, source: DataFrame, parcels: Sequence[Parcel], buckets: int) -> Post:
+def posted(stream: Stream, source: DataFrame, parcels: Sequence[Parcel], buckets: Buckets) -> Post:
     """Put a watermark on the source, and its events into parcels."""
     assert stream.scan.time is not None
     timed = watermarked(source, stream.source, stream.scan.time, stream.watermark_us)
@@ -161,7 +163,8 @@ class _Picking:
 
 
 def _result(picking: _Picking, rows: DataFrame) -> DataFrame:
-    own = (F.col("scope") == picking.scope) & F.col(PAYLOAD).isNotNull()
+    first = next(n for n, emit in enumerate(picking.emits) if emit.query == picking.query)
+    own = (F.col("scope") == picking.scope) & (F.col(FIRST) == first)
     blobs = rows.where(own).select(PAYLOAD)
     opened = blobs.mapInArrow(Unpacker(), spark_schema(picking.hosted.output))
     return result_of(opened, picking.emits, picking.query, picking.hosted, picking.time_type)
