@@ -230,10 +230,10 @@ def _context(
         part *= 1 - known.late_share  # what comes late is read, and goes no further
     own = at_part(known, part) if part < 1 else known
     dropped = known.events_per_us * SECOND_US * (1 - part)
-    if batch_us is not None:
-        stream = StreamModel.of(own, batch_us)
-        return Context(known, replace(stream, dropped_per_second=dropped))
     keyed = own.of_keys(tuple(text for _, text in scope.keys))
+    if batch_us is not None:
+        stream = StreamModel.of(keyed, batch_us)
+        return Context(known, replace(stream, dropped_per_second=dropped))
     # A filter drops events, not time: the source lasts as long for those that it keeps.
     lasts_us = known.lasts_us(longest_range_us(w for s in scopes for w in s.windows))
     pushes = 1.0 if push_us is None else max(lasts_us / push_us, 1.0)

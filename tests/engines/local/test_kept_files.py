@@ -16,6 +16,7 @@ from fixtures.kept import DELAY, FEATURES, QUERY, events
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor
 from weft.testing import assert_same_rows
 
@@ -58,7 +59,7 @@ def test_a_snapshot_of_a_feature_session_goes_on() -> None:
 def test_the_state_of_a_columnar_stream_goes_on() -> None:
     """Its changes have no checksum yet."""
     hosted = HostedScope.from_json(json.loads((KEPT / "scope-2.json").read_text()))
-    processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), 1, DELAY)
+    processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), Buckets(1), DELAY)
     tester = TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
     log = [gzip.decompress((KEPT / f"state-2-{at}.bin.gz").read_bytes()) for at in range(2)]
     tester.updateListState("log", 0, [(blob,) for blob in log])

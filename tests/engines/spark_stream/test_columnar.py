@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import TwsTester
 from pyspark.sql.types import Row
 
@@ -17,6 +18,7 @@ from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.progress import Progress
@@ -27,6 +29,8 @@ from weft.testing import assert_same_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
 
 S = 1_000_000
 
@@ -98,6 +102,19 @@ def test_every_kind_of_window_has_the_rows_of_the_reference_engine(
     assert 0 < min(shares.values()) <= max(shares.values()) <= figures[0].state_bytes
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("partitions", [2, 3, 7])
+def test_spark_brings_the_buckets_of_a_scope_to_all_partitions_alike(
+    spark: SparkSession, partitions: int
+) -> None:
+    buckets = Buckets(2 * partitions, partitions)
+    for scope in range(3):
+        numbers = [(buckets.number(scope, bucket),) for bucket in range(buckets.each)]
+        rows = spark.createDataFrame(numbers, "bucket int").repartition(partitions, "bucket")
+        counts = rows.groupBy(F.spark_partition_id()).count().collect()
+        assert sorted(count for _, count in counts) == [2] * partitions
+
+
 class Counted(BucketProcessor):
     """Counts the calls to the state store."""
 
@@ -121,7 +138,7 @@ def processor_over(
 ) -> tuple[BucketProcessor, HostedScope]:
     (scope,) = planned_scopes(weft.optimize(weft.Workload([query]), engine="spark"))
     hosted = HostedScope(Parcel.of(scope).renamed(scope).emits, events)
-    return Counted(Versions(None, only={0: hosted.dump()}), 1, 5 * S, mode), hosted
+    return Counted(Versions(None, only={0: hosted.dump()}), Buckets(1), 5 * S, mode), hosted
 
 
 def payload_of(events: pa.Table) -> Row:
@@ -201,7 +218,7 @@ def test_a_bucket_that_nothing_came_to_for_a_while_judges_by_the_watermark_of_al
     first, second, _ = batches(5, 100)
     _, hosted = processor_over(query, first.schema)
     for idle in (None, first.slice(0, 1)):
-        processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), 2, 5 * S)
+        processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), Buckets(2), 5 * S)
         tester = TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
         if idle is not None:
             tester.test(1, [payload_of(idle)])
@@ -264,13 +281,15 @@ def test_an_operator_takes_over_the_state_of_another_version() -> None:
     )
     parts = list(batches(5, 200))
     _, before = processor_over(twenties, parts[0].schema)
-    first = BucketProcessor(Versions(None, only={0: before.dump()}), 1, 5 * S)
+    first = BucketProcessor(Versions(None, only={0: before.dump()}), Buckets(1), 5 * S)
     tester = TwsTester(first, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
     tester.test(0, [payload_of(parts[0])])
     plan_before = weft.optimize(weft.Workload([twenties]), "slice")
     (scope,) = planned_scopes(embed_query(plan_before, tens))
     after = HostedScope(Parcel.of(scope).renamed(scope).emits, parts[0].schema)
-    second = BucketProcessor(Later(None, only={0: before.dump(), 1: after.dump()}), 1, 5 * S)
+    second = BucketProcessor(
+        Later(None, only={0: before.dump(), 1: after.dump()}), Buckets(1), 5 * S
+    )
     again = TwsTester(second, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
     again.updateListState("log", 0, tester.peekListState("log", 0))
     again.setWatermark(1_015_000)
@@ -304,7 +323,7 @@ def test_partials_that_are_not_plain_are_refused_before_there_is_state_or_kept_o
     versions = Versions(None, only={0: hosted.dump()})
 
     def tester(trust: Trust) -> TwsTester:
-        processor = BucketProcessor(versions, 1, 5 * S, trust=trust)
+        processor = BucketProcessor(versions, Buckets(1), 5 * S, trust=trust)
         return TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
 
     before = tester(trust)

@@ -23,7 +23,8 @@ from weft.engines.spark.streaming.checkpoint.occupancy import held
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.engines.spark.streaming.checkpoint.versions import Versions, version_at
-from weft.engines.spark.streaming.columnar.byte_values import dump_changes, load_chunks
+from weft.engines.spark.streaming.columnar.buckets import Logged
+from weft.engines.spark.streaming.columnar.byte_values import dump_changes
 from weft.engines.spark.streaming.journal import Journal
 from weft.engines.spark.streaming.progress import Progress
 from weft.engines.spark.streaming.sinks import FileSink, Origin
@@ -151,17 +152,17 @@ def test_requests_keep_their_order_when_the_clock_goes_back(
 
 def test_a_change_in_the_state_is_what_was_written_or_is_refused() -> None:
     changes = [dump_changes({"a": b"1" * 40, "b": b"2"}), dump_changes({"a": b"3"}, ["b"])]
-    assert load_chunks(changes) == {"a": b"3"}
+    assert Logged.of(changes).chunks == {"a": b"3"}
     for bytes_ in damaged(changes[0], random.Random(3)):
         if bytes_[-8:-4] == b"crc:":
             with pytest.raises(weft.DataError, match="the state of a stream is damaged"):
-                load_chunks([bytes_])
+                Logged.of([bytes_])
             continue
         with suppress(weft.DataError):  # what lost its mark is read as a change from before
-            assert load_chunks([bytes_]) == load_chunks(changes[:1])
+            assert Logged.of([bytes_]).chunks == Logged.of(changes[:1]).chunks
     # Before there were checksums, changes were tables alone.
     old = pa.table({"name": ["a"], "chunk": pa.array([b"1"], pa.large_binary())})
-    assert load_chunks([table_chunk(old)]) == {"a": b"1"}
+    assert Logged.of([table_chunk(old)]).chunks == {"a": b"1"}
 
 
 @contextmanager

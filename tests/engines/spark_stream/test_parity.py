@@ -21,6 +21,7 @@ from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint
 from weft.engines.spark.streaming.checkpoint.versions import Versions
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor
 from weft.engines.spark.streaming.progress import Progress
 from weft.plan import Roll
@@ -132,7 +133,7 @@ def processed(query: weft.Query, plan: weft.Plan, batches: list[pa.Table]) -> tu
     """Run the processor as Spark would, and return its rows and how many events were late."""
     (scope,) = planned_scopes(plan)
     hosted = HostedScope(scope.emits, batches[0].schema)
-    processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), 1, 0)
+    processor = BucketProcessor(Versions(None, only={0: hosted.dump()}), Buckets(1), 0)
     tester = TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: 2**62)
     closed: list[Row] = []
     reached_ms = 0

@@ -18,6 +18,9 @@ from weft.engines.spark.streaming.checkpoint.control import Answer, Control
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
 from weft.engines.spark.streaming.checkpoint.versions import Versions, version_at
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
+from weft.engines.spark.streaming.columnar.buckets import Logged
+from weft.engines.spark.streaming.columnar.byte_values import dump_changes
 from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.sinks import (
     FileSink,
@@ -44,7 +47,7 @@ def asked(name: str, *seconds: int, **more: object) -> weft.Query:
 def record_of(*queries: weft.Query, strategy: str = "columnar") -> Record:
     plan = weft.optimize(weft.Workload(queries), "slice")
     parcels = {s.name: tuple(map(Parcel.of, s.scopes)) for s in streams_of(plan)}
-    return Record(plan, strategy, 4, parcels)
+    return Record(plan, strategy, Buckets(4, 2), parcels)
 
 
 def scope_of(query: weft.Query) -> HostedScope:
@@ -195,8 +198,42 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
     told = json.loads(path.read_text())
     del told["sha256"]  # which was not there then
     path.write_text(json.dumps({**told, "weft_checkpoint": 1}))
-    with pytest.raises(weft.DataError, match="is of version 1, and this weft reads versions 2 to 3"):
+    with pytest.raises(weft.DataError, match=r"is of version 1, and this .* versions 2 to 3"):
         kept.record_of(0)
+
+
+def test_buckets_of_a_checkpoint_before_keep_their_numbers(tmp_path: Path) -> None:
+    kept = Checkpoint(Place.of(tmp_path))
+    record = record_of(asked("a", 20))
+    kept.write(record, 0, {})
+    assert kept.record_of(0).buckets == Buckets(4, 2)
+    (path,) = (tmp_path / "weft" / "versions").iterdir()
+    told = json.loads(path.read_text())
+    for name in ("sha256", "partitions"):
+        del told[name]
+    path.write_text(json.dumps({**told, "weft_checkpoint": 2}))
+    before = kept.record_of(0).buckets
+    assert [before.number(1, bucket) for bucket in range(4)] == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("buckets", [Buckets(4), Buckets(4, 2), Buckets(400, 200), Buckets(6, 3)])
+def test_numbers_of_buckets_are_those_of_one_bucket_and_scope(buckets: Buckets) -> None:
+    numbers = {
+        (scope, bucket): buckets.number(scope, bucket)
+        for scope in range(30)
+        for bucket in range(buckets.each)
+    }
+    assert len(set(numbers.values())) == len(numbers)
+    assert all(0 <= number < 2**31 for number in numbers.values())
+    assert all(buckets.scope_of(number) == scope for (scope, _), number in numbers.items())
+
+
+def test_changes_are_kept_compressed() -> None:
+    chunks = {"slices": bytes(100_000), "keys": b"a"}
+    log = [dump_changes(chunks), dump_changes({"keys": b"b"}, ["slices"])]
+    assert len(log[0]) < 3_000
+    assert Logged.of(log[:1]).chunks == chunks
+    assert Logged.of(log).chunks == {"keys": b"b"}
 
 
 def test_a_restart_migrates_added_and_removed_queries() -> None:

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from weft.engines.local.state.arrow_shelf import read_table
-from weft.engines.spark.streaming.columnar.byte_values import (
-    apply_changes,
-    dump_changes,
-    read_changes,
-)
+from weft.engines.spark.streaming.columnar.byte_values import dump_changes, read_changes
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 
 try:
@@ -27,7 +23,7 @@ except ImportError:  # before 4.0: there are native streams alone
     StatefulProcessor = object  # type: ignore[assignment, misc]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql.streaming.stateful_processor import (
         ExpiredTimerInfo,
@@ -59,11 +55,24 @@ class Logged:
         """True when nothing was ever written."""
         return not self.changes
 
-    def add(self, changes: Mapping[str, bytes | None]) -> None:
-        """Take the next change of the log."""
-        apply_changes(changes, self.chunks)
-        self.changes += 1
-        self.size += sum(len(chunk) for chunk in changes.values() if chunk is not None)
+    @staticmethod
+    def of(log: Iterable[bytes]) -> Logged:
+        """Put chunks together from changes, oldest first.
+
+        >>> log = [dump_changes({"a": b"1", "b": b"2"}), dump_changes({"a": b"3"}, ["b"])]
+        >>> Logged.of(log)
+        Logged(chunks={'a': b'3'}, changes=2, size=3)
+        """
+        found = Logged({}, 0, 0)
+        for change in log:
+            found.changes += 1
+            for name, chunk in read_changes(change).items():
+                if chunk is None:
+                    found.chunks.pop(name, None)
+                else:
+                    found.chunks[name] = chunk
+                    found.size += len(chunk)
+        return found
 
 
 class WatermarkedBuckets(StatefulProcessor):
@@ -109,10 +118,7 @@ class WatermarkedBuckets(StatefulProcessor):
 
     def logged(self) -> Logged:
         """Read the log of the bucket at hand."""
-        found = Logged({}, 0, 0)
-        for row in self._log.get():
-            found.add(read_changes(bytes(row[0])))
-        return found
+        return Logged.of(bytes(row[0]) for row in self._log.get())
 
     def log(self, found: Logged, changes: StateChanges, mark: Mapping[str, bytes]) -> None:
         """Append what changed, under a mark of who wrote it."""

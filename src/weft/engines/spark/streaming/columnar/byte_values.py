@@ -30,32 +30,15 @@ def dump_changes(written: Mapping[str, bytes], removed: Iterable[str] = ()) -> b
     return table + _SUMMED + zlib.crc32(table).to_bytes(4, "little")
 
 
-def load_chunks(blobs: Iterable[bytes]) -> dict[str, bytes]:
-    """Put chunks together from changes, oldest first.
-
-    >>> load_chunks([dump_changes({"a": b"1", "b": b"2"}), dump_changes({"a": b"3"}, ["b"])])
-    {'a': b'3'}
-    """
-    chunks: dict[str, bytes] = {}
-    for blob in blobs:
-        apply_changes(read_changes(blob), chunks)
-    return chunks
-
-
 def read_changes(blob: bytes) -> dict[str, bytes | None]:
-    """Read the chunks of one change; those that are gone are None."""
+    """Read the chunks of one change; those that are gone are None.
+
+    >>> read_changes(dump_changes({"a": b"1"}, ["b"]))
+    {'b': None, 'a': b'1'}
+    """
     names, chunks = (column.to_pylist() for column in _read(blob).columns)
     found: dict[Any, bytes | None] = dict(zip(names, chunks, strict=True))
     return found
-
-
-def apply_changes(changes: Mapping[str, bytes | None], chunks: dict[str, bytes]) -> None:
-    """Bring chunks up to date."""
-    for name, chunk in changes.items():
-        if chunk is None:
-            chunks.pop(name, None)
-        else:
-            chunks[name] = chunk
 
 
 def _read(blob: bytes) -> pa.Table:
