@@ -25,6 +25,7 @@ _FAMILIES = (
         "anchors.stream",
         "joins.entries",
         "mixed.local",
+        "mixed.sessions",
         "store.nights",
     ),
     *("spark.batch", "spark.plans", "mixed.spark", "statements.spark"),
