@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.engines.local.engine import operators_of, types_of
+from weft.engines.local.engine import types_of
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
+from weft.engines.local.running_scopes import running_scopes
 from weft.engines.local.state import slice_stretches
 from weft.engines.local.windows.events import read_scan
 from weft.engines.schema import result_schema
@@ -30,9 +31,10 @@ class Host:
     """Drives the operators of a workload, and keeps what they say they changed."""
 
     def __init__(self, workload: weft.Workload, schema: pa.Schema) -> None:
-        self.plan = weft.optimize(workload, engine="local")
+        # One operator is driven by itself: none regroups what another has sliced.
+        self.plan = weft.optimize(workload, engine="local", key_sets="apart")
         self.schema = schema
-        self.operators = [one for ops in operators_of(self.plan).values() for one in ops]
+        self.operators = [one.operator for ops in running_scopes(self.plan).values() for one in ops]
         self.chunks: list[dict[str, bytes]] = [{} for _ in self.operators]
         self.closed: dict[str, list[pa.Table]] = {q.name: [] for q in workload.queries}
 

@@ -216,16 +216,24 @@ def test_buckets_of_a_checkpoint_before_keep_their_numbers(tmp_path: Path) -> No
     assert [before.number(1, bucket) for bucket in range(4)] == [4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("buckets", [Buckets(4), Buckets(4, 2), Buckets(400, 200), Buckets(6, 3)])
+@pytest.mark.parametrize(
+    "buckets",
+    [Buckets(4), Buckets(4, 2), Buckets(400, 200), Buckets(6, 3), Buckets(20_000, 10_000)],
+)
 def test_numbers_of_buckets_are_those_of_one_bucket_and_scope(buckets: Buckets) -> None:
     numbers = {
         (scope, bucket): buckets.number(scope, bucket)
-        for scope in range(30)
+        for scope in (0, 1, 2, 29, 1_000)
         for bucket in range(buckets.each)
     }
     assert len(set(numbers.values())) == len(numbers)
     assert all(0 <= number < 2**31 for number in numbers.values())
     assert all(buckets.scope_of(number) == scope for (scope, _), number in numbers.items())
+
+
+def test_a_stream_has_numbers_for_thousands_of_key_sets_and_no_more() -> None:
+    with pytest.raises(weft.UnsupportedError, match="400000 sets of keys in one stream"):
+        Buckets(4, 2).number(399_999, 0)
 
 
 def test_changes_are_kept_compressed() -> None:

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft.errors import UnsupportedError
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_STEP = 1 << 20  # between numbers that stand for one bucket
-_MOST = 2**31 // _STEP - 1
+# Numbers that stand for one bucket are this far apart, or so far that as many scopes have a place.
+_LEAST_STEP, _MOST_SCOPES = 1 << 20, 1 << 12
+_NUMBERS = 1 << 31
 _SEED = 42  # of the hash by which Spark partitions rows
 
 
@@ -40,19 +43,30 @@ class Buckets:
 
     def number(self, scope: int, bucket: int) -> int:
         """Return the number of a bucket."""
-        return _number(scope * self.each + bucket, scope + bucket, self.partitions)
+        plain = scope * self.each + bucket
+        if not self.partitions:
+            return plain
+        if plain >= self._step:
+            raise UnsupportedError(
+                f"{scope + 1} sets of keys in one stream",
+                hint=f"start several streams, of at most {_MOST_SCOPES} each",
+            )
+        return _dealt(plain, self._step, (scope + bucket) % self.partitions, self.partitions)
 
     def scope_of(self, number: int) -> int:
         """Return the scope that a bucket is of."""
-        return number % _STEP // self.each
+        return (number % self._step if self.partitions else number) // self.each
+
+    @property
+    def _step(self) -> int:
+        return max(_LEAST_STEP, self.each * _MOST_SCOPES)
 
 
 @cache
-def _number(plain: int, turn: int, partitions: int) -> int:
-    if not partitions:
-        return plain
-    numbers = plain + _STEP * np.arange(_MOST)
-    fitting = np.flatnonzero(_partitions(numbers, partitions) == turn % partitions)
+def _dealt(plain: int, step: int, turn: int, partitions: int) -> int:
+    """Return the first number that comes to the partition whose turn it is, if one does."""
+    numbers = np.arange(plain, _NUMBERS, step)
+    fitting = np.flatnonzero(_partitions(numbers, partitions) == turn)
     return int(numbers[fitting[0]]) if fitting.size else plain
 
 
