@@ -189,7 +189,7 @@ def _planned(
     technique: str | None,
 ) -> Record:
     from weft.engines.spark.streaming.checkpoint.record import Record
-    from weft.engines.spark.streaming.columnar.scope_structs import Parcel
+    from weft.engines.spark.streaming.columnar.parcels import Parcel
     from weft.engines.spark.streaming.columnar.strategy import buckets_of
     from weft.engines.spark.streaming.engine import SparkStreamEngine
     from weft.engines.spark.streaming.streams import streams_of

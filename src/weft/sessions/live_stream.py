@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from weft.engines.spark.columnar.hosted_operator import HostedScope
     from weft.engines.spark.streaming.checkpoint.control import Request
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
-    from weft.engines.spark.streaming.columnar.scope_structs import Parcel, Post
+    from weft.engines.spark.streaming.columnar.parcels import Parcel, Post
     from weft.engines.spark.streaming.streams import Picked, Stream
     from weft.plan import Plan
 

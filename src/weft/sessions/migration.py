@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.engines.spark.streaming.checkpoint.record import changed_settings, differences, refuse
-from weft.engines.spark.streaming.columnar.scope_structs import Parcel
+from weft.engines.spark.streaming.columnar.parcels import Parcel
 from weft.engines.spark.streaming.streams import streams_of
 from weft.plan.body import COLUMNAR
 from weft.planners.running_workload import embed_query, without_query

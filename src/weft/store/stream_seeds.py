@@ -14,8 +14,8 @@ from pyspark.sql.types import FractionalType
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.spark.session import to_spark
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes
+from weft.engines.spark.streaming.columnar.parcels import BUCKET
 from weft.engines.spark.streaming.columnar.processor import SEED
-from weft.engines.spark.streaming.columnar.scope_structs import BUCKET
 from weft.engines.spark.versions import collected
 from weft.errors import QueryError
 from weft.plan.nodes import topological
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from weft.engines.local.values.arrow import Array
     from weft.engines.spark.columnar.hosted_operator import HostedScope
     from weft.engines.spark.streaming.checkpoint.record import Checkpoint
-    from weft.engines.spark.streaming.columnar.scope_structs import Parcel, Post
+    from weft.engines.spark.streaming.columnar.parcels import Parcel, Post
     from weft.plan.planned_scope import PlannedScope
     from weft.sessions.live_stream import LiveWorkload
 

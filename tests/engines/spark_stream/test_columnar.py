@@ -19,8 +19,8 @@ from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
+from weft.engines.spark.streaming.columnar.parcels import Parcel
 from weft.engines.spark.streaming.columnar.processor import BucketProcessor
-from weft.engines.spark.streaming.columnar.scope_structs import Parcel
 from weft.engines.spark.streaming.progress import Progress
 from weft.plan.planned_scope import planned_scopes
 from weft.planners.running_workload import embed_query

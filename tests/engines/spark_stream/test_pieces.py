@@ -21,7 +21,7 @@ from weft.engines.spark.streaming.checkpoint.versions import Versions, version_a
 from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.buckets import Logged
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes
-from weft.engines.spark.streaming.columnar.scope_structs import Parcel
+from weft.engines.spark.streaming.columnar.parcels import Parcel
 from weft.engines.spark.streaming.sinks import (
     FileSink,
     FunctionSink,

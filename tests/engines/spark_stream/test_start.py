@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
@@ -121,6 +122,40 @@ def test_rows_are_the_same_whoever_opens_them(
     for query in (LOWS, wide):
         own = streams.spark.read.parquet(str(streams.place / "out" / f"query={query.name}"))
         assert_same_rows(query, own.drop("batch").toArrow(), expected(streams, query, readings))
+
+
+@pytest.mark.parametrize("strategy", ["native", "columnar"])
+def test_keys_are_not_computed_of_events_that_a_filter_drops(
+    streams: Any, readings: pa.Table, strategy: str
+) -> None:
+    """Of those they may fail: a division by zero ends a query of Spark's."""
+    zeros = pa.array([0.0 if n % 5 == 0 else 2.0 for n in range(readings.num_rows)])
+    events = readings.set_column(readings.column_names.index("v"), "v", zeros)
+    streams.write(events, 2)
+    shares = weft.Query(
+        "shares",
+        source="r",
+        time="ts",
+        keys={"share": "CAST(10 / v AS INT)"},
+        where="v <> 0",
+        windows={"20s": weft.tumbling("20 seconds")},
+        aggs={"n": agg.count()},
+        watermark="5 seconds",
+    )
+    weft.start(
+        workload_of(LOWS, shares),
+        {"r": streams.read()},
+        streams.place / "out",
+        streams.place / "c",
+        "once",
+        strategy,
+    ).awaitTermination()
+    rows = streams.spark.read.parquet(str(streams.place / "out" / "query=shares")).drop("batch")
+    kept = events.filter(pc.not_equal(events["v"], 0.0))
+    wanted = weft.run(workload_of(shares), {"r": kept}, engine="reference")
+    closed = expected(streams, LOWS, events)["window_end"]
+    known = pc.is_in(wanted["window_end"], closed)
+    assert rows.count() == wanted.filter(known).num_rows > 0
 
 
 def test_a_stream_goes_on_where_it_stopped_and_is_refused_with_another_workload(

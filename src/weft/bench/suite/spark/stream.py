@@ -276,7 +276,7 @@ class _Hosted:
         from weft.engines.spark.streaming.checkpoint.versions import Versions
         from weft.engines.spark.streaming.columnar import strategy as columnar
         from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
-        from weft.engines.spark.streaming.columnar.scope_structs import Parcel
+        from weft.engines.spark.streaming.columnar.parcels import Parcel
         from weft.engines.spark.streaming.streams import streams_of
 
         source = _stream(inputs.directory)

@@ -12,7 +12,7 @@ from weft.engines.spark.sql.fan_out import FEEDER, START
 from weft.engines.spark.sql.timestamps import micros_of
 from weft.errors import InternalError
 from weft.expression import column
-from weft.plan.conditions import weakest
+from weft.plan.conditions import cannot_fail, weakest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +47,16 @@ def events_of(scopes: Sequence[PlannedScope], source: DataFrame) -> tuple[Events
     roots = roots_of(scopes)
     micros = micros_of(time, time_type, time_name)
     kept = weakest(scope.scan.where for scope in scopes)  # which readers of files can go by
+    grouping = {text: [s.where for s, own in roots if text in dict(own).values()] for text in names}
+    reading = {
+        text: [s.scan.where for s in scopes if any(text in p.reads for p in s.partials)]
+        for text in columns
+    }
     timed = source.where(f"{time} IS NOT NULL")
     picked = (timed if kept is None else timed.where(kept)).select(
-        *(_plain(text, name) for text, name in names.items()),
+        *(_computed(text, name, grouping[text], kept) for text, name in names.items()),
         *(F.expr(f"{micros} AS {name}") for name in (TIME, START)),
-        *(_plain(text, name) for text, name in columns.items()),
+        *(_computed(text, name, reading[text], kept) for text, name in columns.items()),
         *(F.expr(f"{scan.where or 'true'} AS {_KEPT}{i}") for i, (scan, _) in enumerate(roots)),
     )
     frame = _copied(roots, picked, names, tuple(columns.values()))
@@ -76,9 +81,16 @@ def roots_of(scopes: Sequence[PlannedScope]) -> tuple[Root, ...]:
     return tuple(dict.fromkeys(root for scope in scopes for root in scope.roots))
 
 
-def _plain(text: str, name: str) -> Column:
-    """Take a column without its metadata: only ends of windows speak of the watermark."""
-    return F.expr(text).alias(name, metadata={})
+def _computed(text: str, name: str, wheres: Sequence[str | None], kept: str | None) -> Column:
+    """Compute an expression for the events of those who ask for it: of others it may fail.
+
+    The column is without metadata: only ends of windows speak of the watermark.
+    """
+    asked = weakest(wheres)
+    value = F.expr(text)
+    if asked not in (None, kept) and not cannot_fail(text):
+        value = F.when(F.expr(str(asked)), value)
+    return value.alias(name, metadata={})
 
 
 def _copied(

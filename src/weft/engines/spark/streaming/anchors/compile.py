@@ -29,13 +29,14 @@ from weft.engines.spark.streaming.columnar.executor_batches import (
     Packer,
     Unpacker,
 )
-from weft.engines.spark.streaming.columnar.scope_structs import BUCKET, EVENT
+from weft.engines.spark.streaming.columnar.parcels import BUCKET
 from weft.engines.spark.streaming.columnar.strategy import METRICS, buckets_of, check_store
 from weft.engines.spark.streaming.watermark import DELAY_KEY, watermarked
+from weft.expression import column
 from weft.plan.anchors.node_json import nodes_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -71,8 +72,9 @@ def rolling_stream(
         check_partials_kept((one.call for one in asked), schema, NO_PICKLES)
     customs = tuple(customs_of(one.call for one in asked))
     buckets = buckets_of(session).each
-    packed = _in_buckets(shipment.frame, shipment.keys, buckets).mapInArrow(
-        Packer(1, Buckets(buckets)), PACKED_SCHEMA
+    names = {name: f"c{i}" for i, name in enumerate(shipment.frame.columns)}
+    packed = _in_buckets(shipment.frame, names, shipment.keys, buckets).mapInArrow(
+        Packer((names,), Buckets(buckets)), PACKED_SCHEMA
     )
     processor = RollingProcessor(dumped((rows, customs)), _fingerprint(plan, rows, buckets))
     moved = packed.groupBy(BUCKET).transformWithState(
@@ -85,12 +87,13 @@ def rolling_stream(
     return _without_watermark(named(complete, timed, shipment, asked))
 
 
-def _in_buckets(frame: DataFrame, keys: Sequence[str], buckets: int) -> DataFrame:
-    """Put each row into a struct, beside the bucket of its key."""
+def _in_buckets(
+    frame: DataFrame, names: Mapping[str, str], keys: Sequence[str], buckets: int
+) -> DataFrame:
+    """Give the columns of each row the names they travel under, beside the bucket of its key."""
     hashed = f"cast(pmod(xxhash64({', '.join(keys)}), {buckets}) AS int)" if keys else "0"
-    return frame.select(
-        F.struct(*frame.columns).alias(f"{EVENT}0"), F.expr(hashed).alias(f"{BUCKET}0")
-    )
+    columns = [F.expr(column(name)).alias(sent) for name, sent in names.items()]
+    return frame.select(*columns, F.expr(hashed).alias(f"{BUCKET}0"))
 
 
 def _without_watermark(rows: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ from weft.engines.spark.streaming.checkpoint.versions import (
     write_version,
 )
 from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
-from weft.engines.spark.streaming.columnar.scope_structs import Parcel
+from weft.engines.spark.streaming.columnar.parcels import Parcel
 from weft.errors import DataError, QueryError
 from weft.plan import Plan
 from weft.plan.nodes import topological

@@ -15,10 +15,10 @@ import pyarrow as pa
 from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.spark.columnar.arrow_batches import chunks_of
 from weft.engines.spark.streaming.columnar.byte_values import CODEC
-from weft.engines.spark.streaming.columnar.scope_structs import BUCKET, EVENT
+from weft.engines.spark.streaming.columnar.parcels import BUCKET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -33,25 +33,29 @@ _MOST_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Packer:
-    """Sorts events by the bucket of their key, scope by scope."""
+    """Sorts events by the bucket of their key, scope by scope.
 
-    scopes: int
+    `names` has the columns of each scope, as it calls them, by those that travel.
+    """
+
+    names: Sequence[Mapping[str, str]]
     buckets: Buckets
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row for each bucket that has events."""
         for chunk in chunks_of(batches, _MOST_EVENTS):
-            for scope in range(self.scopes):
-                yield from self._packed(chunk, scope)
+            events = chunk.combine_chunks()
+            for scope in range(len(self.names)):
+                yield from self._packed(events, scope)
 
     def _packed(self, chunk: pa.Table, scope: int) -> Iterator[pa.RecordBatch]:
-        events: Any = chunk.column(f"{EVENT}{scope}").combine_chunks()
-        buckets = chunk.column(f"{BUCKET}{scope}").to_numpy()
-        if events.null_count:
-            kept = np.asarray(events.is_valid())
-            events, buckets = events.filter(pa.array(kept)), buckets[kept]
-        table = pa.Table.from_arrays(events.flatten(), names=[f.name for f in events.type])
-        numbers, parts = _by_bucket(table, buckets)
+        own = self.names[scope]
+        table = pa.Table.from_arrays([chunk.column(name) for name in own.values()], [*own])
+        buckets: Any = chunk.column(f"{BUCKET}{scope}")
+        if buckets.null_count:
+            kept = buckets.is_valid()
+            table, buckets = table.filter(kept), buckets.filter(kept)
+        numbers, parts = _by_bucket(table, buckets.to_numpy())
         if numbers:
             payloads: list[pa.Array[Any]] = [
                 pa.array([self.buckets.number(scope, n) for n in numbers], pa.int32()),

@@ -27,6 +27,7 @@ from weft.engines.spark.streaming.columnar.executor_batches import (
     Packer,
     Unpacker,
 )
+from weft.engines.spark.streaming.columnar.parcels import BUCKET, Parcel, Post
 from weft.engines.spark.streaming.columnar.processor import (
     APPEND,
     COMPLETE,
@@ -35,7 +36,6 @@ from weft.engines.spark.streaming.columnar.processor import (
     OUTPUT_SCHEMA,
     BucketProcessor,
 )
-from weft.engines.spark.streaming.columnar.scope_structs import BUCKET, Parcel, Post
 from weft.engines.spark.streaming.settings import setting
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import delay_us_of, watermarked
@@ -122,7 +122,7 @@ def transformed(
     `seeds` has the state that a new stream begins with, bucket by bucket.
     """
     prepare_executors(post.frame.sparkSession)
-    packed = post.frame.mapInArrow(Packer(len(post.parcels), post.buckets), PACKED_SCHEMA)
+    packed = post.frame.mapInArrow(Packer(post.names, post.buckets), PACKED_SCHEMA)
     delay_us = delay_us_of(post.source, delay_us)
     processor = BucketProcessor(versions, post.buckets, delay_us, mode, trust)
     moved = packed.groupBy(BUCKET).transformWithState(

@@ -1,4 +1,4 @@
-"""Events on their way to the executors' operators: one struct for each scope that keeps them.
+"""Events on their way to the executors' operators: the columns that any scope reads of them.
 
 What is sent only grows: a query that comes later reads the columns under the names they have.
 """
@@ -20,6 +20,7 @@ from weft.engines.spark.sql.timestamps import micros_of
 from weft.errors import InternalError
 from weft.expression import column
 from weft.plan import Roll, Scan
+from weft.plan.conditions import cannot_fail
 from weft.window import UserWindow
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from weft.plan.planned_scope import PlannedScope
     from weft.query import Keys
 
-EVENT, BUCKET = "event", "bucket"
+BUCKET = "bucket"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Post:
-    """The parcels of a stream, packed into one DataFrame: a struct and a bucket for each."""
+    """The parcels of a stream, packed into one DataFrame: their columns, and a bucket for each."""
 
     parcels: Sequence[Parcel]
     source: DataFrame
@@ -137,17 +138,47 @@ class Post:
             check_inputs(scope.emits, {t: sent[name].dataType for name, t in named.items()})
         return HostedScope(parcel.renamed(scope).emits, self.schema(parcel))
 
+    @cached_property
+    def names(self) -> tuple[dict[str, str], ...]:
+        """The columns of each parcel, by name, as they travel: what several send goes once."""
+        return tuple(
+            {name: self._columns[self._sent_under(parcel, text)] for name, text in named.items()}
+            for parcel, named in self._parcels_named
+        )
+
     @property
     def frame(self) -> DataFrame:
-        """Return the events that any parcel keeps: its struct is NULL where it does not."""
-        packed: list[Column] = []
-        for at, parcel in enumerate(self.parcels):
-            fields = [_as(text, name) for name, text in self._named(parcel).items()]
-            kept = F.expr(f"{column(str(self.time))} IS NOT NULL AND ({parcel.where or 'true'})")
-            packed.append(F.when(kept, F.struct(*fields)).alias(f"{EVENT}{at}"))
-            packed.append(F.expr(self._bucket(parcel)).alias(f"{BUCKET}{at}"))
-        some = " OR ".join(f"{EVENT}{at} IS NOT NULL" for at in range(len(self.parcels)))
-        return self.source.select(*packed).where(some)
+        """Return the events that any parcel keeps; its bucket is NULL where it does not."""
+        columns = [
+            (F.expr(text) if kept is None else F.when(F.expr(kept), F.expr(text))).alias(name)
+            for (kept, text), name in self._columns.items()
+        ]
+        buckets = [
+            F.when(F.expr(self._kept(parcel)), F.expr(self._bucket(parcel))).alias(f"{BUCKET}{at}")
+            for at, parcel in enumerate(self.parcels)
+        ]
+        some = " OR ".join(f"{BUCKET}{at} IS NOT NULL" for at in range(len(self.parcels)))
+        return self.source.select(*columns, *buckets).where(some)
+
+    @cached_property
+    def _columns(self) -> dict[tuple[str | None, str], str]:
+        """Name what travels: expressions, and the condition under which they are computed."""
+        found: dict[tuple[str | None, str], str] = {}
+        for parcel, named in self._parcels_named:
+            for text in named.values():
+                found.setdefault(self._sent_under(parcel, text), f"c{len(found)}")
+        return found
+
+    @cached_property
+    def _parcels_named(self) -> list[tuple[Parcel, dict[str, str]]]:
+        return [(parcel, self._named(parcel)) for parcel in self.parcels]
+
+    def _sent_under(self, parcel: Parcel, text: str) -> tuple[str | None, str]:
+        """Give an expression its condition: it may fail on events that the parcel does not keep."""
+        return None if cannot_fail(text) else self._kept(parcel), text
+
+    def _kept(self, parcel: Parcel) -> str:
+        return f"{column(str(self.time))} IS NOT NULL AND ({parcel.where or 'true'})"
 
     def _bucket(self, parcel: Parcel) -> str:
         if not parcel.keys:
