@@ -71,7 +71,7 @@ _LOCAL = {
 _SPARK = {
     "events": Growth(
         "events",
-        (100_000, 1_000_000, 10_000_000, 30_000_000),
+        (100_000, 1_000_000, 10_000_000, 100_000_000),
         (10_000, 20_000),
         {},
         "what a run takes once, then as the events do",
@@ -81,10 +81,17 @@ _SPARK = {
     ),
     "windows": Growth(
         "windows",
-        (1, 10, 100, 1_000),
+        (1, 10, 100, 1_000, 10_000),
         (1, 5),
         {"events": 1_000_000},
         "by the rows of results, and planning, which is in the time",
+    ),
+    "queries": Growth(
+        "queries",
+        (1, 10, 100, 1_000),
+        (1, 3),
+        {"events": 1_000_000},
+        "by the results, each of which is a job of its own, and planning",
     ),
     "workers": Growth(
         "workers",
