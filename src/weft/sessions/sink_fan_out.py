@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from weft.engines.failpoints import may_stop
-from weft.engines.spark.streaming.columnar.driver_rows import opened_in_driver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,17 +62,15 @@ class FanOutBatches:
 
     def _write(self, rows: DataFrame, at: int, batch_id: int) -> None:
         results = self.streams[at].results
-        given: tuple[Any, ...] = (rows,)
         if self.live is not None:
             self.live.hear(rows)
             results = self.live.results(at, batch_id)
-            given = rows, opened_in_driver(rows)
         record = self.record if self.live is None else self.live.record
         stream = self.checkpoint.stream
         for name, result in results.items():
             if name not in self.routes:
                 continue  # a query that a restart took out, of a micro-batch that had begun with it
-            self.routes[name].write(record.query(name), result(*given), batch_id, stream)
+            self.routes[name].write(record.query(name), result(rows), batch_id, stream)
             may_stop("rows.kept")
 
     def _own(self, batch: DataFrame, at: int) -> DataFrame:

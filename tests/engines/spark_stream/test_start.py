@@ -12,7 +12,6 @@ from pyspark.sql.utils import is_remote
 
 import weft
 from weft import agg
-from weft.engines.spark.streaming.columnar.driver_rows import DriverRows, opened_in_driver
 from weft.engines.spark.streaming.sinks import TableSink
 from weft.testing import assert_same_rows
 
@@ -85,43 +84,6 @@ def test_two_queries_with_other_keys_and_filters_read_the_source_once(
     lows = streams.spark.read.parquet(str(streams.place / "lows")).drop("batch").toArrow()
     assert_same_rows(LOWS, lows, expected(streams, LOWS, readings))
     assert_same_rows(COUNTS, pa.concat_tables(collected), expected(streams, COUNTS, readings))
-
-
-def test_rows_are_the_same_whoever_opens_them(
-    streams: Any, readings: pa.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The driver opens the rows of queries that have few in a micro-batch, executors the others."""
-    streams.write(readings, 2)
-    wide = weft.Query(
-        "wide",
-        source="r",
-        time="ts",
-        keys=["k"],
-        windows={f"{n}s": weft.tumbling(f"{n} seconds") for n in range(1, 9)},
-        aggs={"lo": agg.min("v"), "mean": agg.avg("v"), "n": agg.count()},
-        watermark="5 seconds",
-    )
-    opened: list[DriverRows] = []
-
-    def seen(rows: DataFrame) -> DriverRows:
-        opened.append(opened_in_driver(rows))
-        return opened[-1]
-
-    monkeypatch.setattr("weft.sessions.sink_fan_out.opened_in_driver", seen)
-    monkeypatch.setattr("weft.engines.spark.streaming.columnar.driver_rows.MOST_OF_ONE", 5_000)
-    weft.start(
-        workload_of(LOWS, wide),
-        {"r": streams.read()},
-        streams.place / "out",
-        streams.place / "c",
-        "once",
-        "columnar",
-    ).awaitTermination()
-    assert any(one.opened for one in opened)
-    assert any(one.left for one in opened)
-    for query in (LOWS, wide):
-        own = streams.spark.read.parquet(str(streams.place / "out" / f"query={query.name}"))
-        assert_same_rows(query, own.drop("batch").toArrow(), expected(streams, query, readings))
 
 
 @pytest.mark.parametrize("strategy", ["native", "columnar"])

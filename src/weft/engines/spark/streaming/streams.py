@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weft.engines.base import Unsupported
     from weft.plan import Emit, Node, Plan, Scan
 
-    Picked = Callable[..., DataFrame]  # of rows, and of what the driver has opened of them
+    Picked = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)

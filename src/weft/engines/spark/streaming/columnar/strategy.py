@@ -18,7 +18,7 @@ from weft.engines.base import Unsupported
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.spark.columnar.strategy import result_of
 from weft.engines.spark.executors import prepare_executors
-from weft.engines.spark.session import spark_schema, to_spark
+from weft.engines.spark.session import spark_schema
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.executor_batches import (
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from weft.engines.spark.columnar.hosted_operator import HostedScope
-    from weft.engines.spark.streaming.columnar.driver_rows import DriverRows
     from weft.engines.spark.streaming.streams import Picked, Stream
     from weft.plan import Emit
 
@@ -163,17 +162,11 @@ class _Picking:
     time_type: DataType
 
 
-def _result(picking: _Picking, rows: DataFrame, in_driver: DriverRows | None = None) -> DataFrame:
-    """Read the rows of a query from its blobs, unless the driver has opened them already."""
+def _result(picking: _Picking, rows: DataFrame) -> DataFrame:
     first = next(n for n, emit in enumerate(picking.emits) if emit.query == picking.query)
-    query = picking.scope, first
-    few = None if in_driver is None else in_driver.of(query, picking.hosted.output)
-    if few is not None:
-        opened = to_spark(few, rows.sparkSession)
-    else:
-        own = (F.col("scope") == picking.scope) & (F.col(FIRST) == first)
-        blobs = rows.where(own).select(PAYLOAD)
-        opened = blobs.mapInArrow(Unpacker(), spark_schema(picking.hosted.output))
+    own = (F.col("scope") == picking.scope) & (F.col(FIRST) == first)
+    blobs = rows.where(own).select(PAYLOAD)
+    opened = blobs.mapInArrow(Unpacker(), spark_schema(picking.hosted.output))
     return result_of(opened, picking.emits, picking.query, picking.hosted, picking.time_type)
 
 
