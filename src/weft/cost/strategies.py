@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from weft.aggregates.base import is_built_in
+from weft.aggregates.kinds import GROWING_KINDS
 from weft.aggregates.spark_sketches import MERGED_BY
 from weft.cost.batch.model import SparkModel
 from weft.cost.streams import (
@@ -49,6 +50,8 @@ SHIPPED_PARTIALS = frozenset(
         "shape_moments",
     }
 )  # fmt: skip
+# Partials that Catalyst keeps as rows, one for each value, or sorts: they are aggregated apart.
+KEPT_AS_ROWS = GROWING_KINDS | {"tally"}
 _NEVER = math.inf
 # Stretches of time that events are cut into for each core, if they are salted: hashes then bring
 # about as many to one task as to another.
@@ -91,6 +94,29 @@ def native_obstacles(node: Node) -> list[str]:
         if own:
             found.append(f"aggregate {own[0]!r} is written in Python")
     return found
+
+
+def in_one_chain(nodes: tuple[Node, ...]) -> bool:
+    """Tell whether Catalyst computes a scope from one read with others, in one chain of levels.
+
+    Not sessions, which follow the events, nor partials that are kept as rows or sorted, nor windows
+    that are computed in two ways, whose halves would have to meet.
+
+    >>> from weft.aggregates import Partial
+    >>> scan, rows = Scan("t", "ts", None, ()), (Partial("count_rows", ()),)
+    >>> in_one_chain((scan, Roll((scan,), PeriodicWindow(2, 2), "fold", (), rows)))
+    True
+    >>> in_one_chain((scan, Roll((scan,), SessionWindow(5), "fold", (), rows)))
+    False
+    """
+    emits = (node for node in nodes if isinstance(node, Emit))
+    rolls = dict.fromkeys(roll for emit in emits for roll in emit.inputs if isinstance(roll, Roll))
+    computed = [node for node in nodes if isinstance(node, Slice | Roll)]
+    return (
+        not any(isinstance(n, Roll) and isinstance(n.window, SessionWindow) for n in computed)
+        and not any(p.kind in KEPT_AS_ROWS for node in computed for p in node.partials)
+        and len({roll.window for roll in rolls}) == len(rolls)
+    )
 
 
 def columnar_obstacles(node: Node) -> list[str]:

@@ -11,7 +11,7 @@ from weft.plan.body import STOCK, Candidate
 from weft.time import format_us
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from weft.plan import Scope
     from weft.planners.base import Context
@@ -48,14 +48,20 @@ def name_of(chosen: Sequence[Trial | PlannedJoin]) -> str:
 
 
 def candidates_of(
-    names: Sequence[str], trials: Sequence[dict[str, Trial]], chosen: Sequence[Trial]
+    names: Sequence[str],
+    trials: Sequence[dict[str, Trial]],
+    chosen: Sequence[Trial],
+    as_run: Callable[[Sequence[Trial]], Sequence[Trial]],
 ) -> tuple[Candidate, ...]:
-    """One line per planner, over all scopes; a mixture gets a line of its own."""
+    """One line per planner, over all scopes; a mixture gets a line of its own.
+
+    `as_run` prices plans of several scopes that run together.
+    """
     best = sum(trial.cost for trial in chosen)
     winner = name_of(chosen)
     lines: list[Candidate] = []
     for name in dict.fromkeys(("independent", *names)):
-        tried = [trial[name] for trial in trials]
+        tried = as_run([trial[name] for trial in trials])
         cost = sum(trial.cost for trial in tried)
         lines.append(Candidate(name, cost, _verdict(name, tried, cost, winner, best)))
     if winner == MIXED:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from weft.aggregates.kinds import GROWING_KINDS
+from weft.aggregates.base import is_built_in
 from weft.cost.batch.model import BatchModel, SparkModel
 from weft.cost.batch.unknowns import plausible, safest
+from weft.cost.strategies import KEPT_AS_ROWS, SHIPPED_PARTIALS, columnar_costs
 from weft.cost.volumes import KeyedVolumes
 from weft.plan import Slice, StrategyChoice
-from weft.plan.body import NATIVE
+from weft.plan.body import COLUMNAR, NATIVE, STRATEGIES
 from weft.plan.nodes import topological
 from weft.plan.validate import validate
 from weft.planners.base import Proposal
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 _BY_THE_CLOCK = (PeriodicWindow, CumulatingWindow, CalendarWindow)
 _MOST_CHOICES = 4  # coarser scopes of which every choice is priced
 _MOST_DEALT = 8  # scopes of which it is searched who regroups whose; of more, the longest first
-# Partials that Catalyst keeps as rows, one for each value: they are not in the one chain of all.
-_IN_ROWS_OF_THEIR_OWN = GROWING_KINDS | {"tally"}
 LATTICE = "lattice"
 KeySets = Literal["together", "apart"]
 
@@ -73,6 +72,20 @@ class Lattice:
             found += scope.emits({w: roll(scope, slices, w, FAN_OUT) for w in scope.windows})
         return tuple(found)
 
+    def ways(self) -> list[Way]:
+        """List how these slices can be regrouped where the plan is to run."""
+        context = self.context
+        if not isinstance(context.model, SparkModel):
+            return [Way(None, context.form or "whole", through_slices=True)]
+        scopes = (self.finest, *self.coarser)
+        kinds = {p.kind for scope in scopes for p in scope.partials_for(scope.windows)}
+        found: list[Way] = []
+        if context.strategy != COLUMNAR and all(map(is_built_in, kinds)):
+            found += [Way(NATIVE, "spread", through_slices=way) for way in (True, False)]
+        if context.strategy != NATIVE and kinds <= SHIPPED_PARTIALS:
+            found.append(Way(COLUMNAR, "whole", through_slices=True))
+        return found
+
     def named(self, emits: tuple[Emit, ...], form: Form) -> tuple[Emit, ...]:
         """Name the techniques of a plan of these scopes."""
         exact = {p for s in (self.finest, *self.coarser) for p in s.partials_for(s.windows)}
@@ -81,11 +94,20 @@ class Lattice:
         return named(emits, form, known.__contains__, self.context.technique)
 
 
+class Way(NamedTuple):
+    """How slices are regrouped and read: in this process, natively on Spark, or for its kernels."""
+
+    strategy: str | None
+    form: Form
+    through_slices: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Offer:
     """Coarser scopes that regroup slices of a finest, and what the family costs so, by case."""
 
     lattice: Lattice
+    strategy: str | None
     emits: tuple[Emit, ...]
     costs: list[float]
     saved: float  # as expected, against all apart
@@ -115,7 +137,7 @@ def regrouped(
     Where it is `forced`, whatever can be regrouped is.
     """
     trials = dict(zip(scopes, chosen, strict=True))
-    able = [scope for scope, trial in trials.items() if _is_able(scope, trial, desk)]
+    able = [scope for scope in trials if _is_able(scope, desk)]
     below = {
         finest: tuple(scope for scope in able if _is_below(scope, finest))
         for finest in sorted(able, key=lambda scope: -len(scope.keys))
@@ -164,16 +186,14 @@ def _packed(families: Sequence[Family], taken: frozenset[Scope]) -> tuple[float,
     return best
 
 
-def _is_able(scope: Scope, trial: Trial, desk: Desk) -> bool:
+def _is_able(scope: Scope, desk: Desk) -> bool:
     """Tell whether slices of a scope may be regrouped, and are where it runs."""
     context = desk.context_of(scope)
-    natively = all(choice.strategy == NATIVE for choice in trial.choices)
     partials = [p for w in scope.windows for p in scope.shareable_partials(w)]
-    apart = _IN_ROWS_OF_THEIR_OWN if isinstance(context.model, SparkModel) else frozenset()
+    apart = KEPT_AS_ROWS if isinstance(context.model, SparkModel) else frozenset()
     return (
         isinstance(context.model, BatchModel)
         and context.technique is None
-        and natively
         and all(isinstance(window, _BY_THE_CLOCK) for window in scope.windows)
         and not any(scope.holistic_partials(window) for window in scope.windows)
         and all(p.laws().commutative and p.kind not in apart for p in partials)
@@ -192,20 +212,15 @@ def _family(
     """Price every choice of the coarser scopes, and all apart."""
     scopes = (finest, *below)
     models = _models(scopes, desk)
-    native = isinstance(models[0], SparkModel)
-    form: Form = "spread" if native else desk.context_of(finest).form or "whole"
-    ways = (True, False) if native else (True,)
-    own = [trials[scope] for scope in scopes]
-    apart = _costs(_nodes_of(own), models, own)
+    apart = _costs(models, [trials[scope] for scope in scopes])
     offers: list[Offer] = []
     for some in _choices(below):
         lattice = Lattice(finest, some, desk.context_of(finest))
         rest = [trials[scope] for scope in below if scope not in some]
-        for way in ways:
-            emits = lattice.named(lattice.emits(through_slices=way), form)
-            others = tuple(emit for trial in rest for emit in trial.proposal.emits)
-            costs = _costs(topological((*emits, *others)), models, rest, emits)
-            offers.append(Offer(lattice, emits, costs, apart[0] - costs[0]))
+        for way in lattice.ways():
+            emits = lattice.named(lattice.emits(through_slices=way.through_slices), way.form)
+            costs = _costs(models, rest, emits, way.strategy)
+            offers.append(Offer(lattice, way.strategy, emits, costs, apart[0] - costs[0]))
     return Family(finest, below, models, apart, offers)
 
 
@@ -216,6 +231,8 @@ def _decided(
     offers = family.offers
     if forced:
         offers = [offer for offer in offers if offer.lattice.coarser == family.below]
+        if not offers:
+            return None, (), ""
         chosen = offers[safest([offer.costs for offer in offers])]
     else:
         best = safest([family.apart, *(offer.costs for offer in offers)])
@@ -225,7 +242,7 @@ def _decided(
     lattice, emits = chosen.lattice, chosen.emits
     nodes = topological(emits)
     validate(nodes)
-    priced = family.models[0].node_costs(nodes)
+    priced = _priced(nodes, family.models[0], chosen.strategy)
     coarser = ", ".join(_by(scope.keys) for scope in lattice.coarser)
     ratio = family.apart[0] / max(chosen.costs[0], 1e-300)
     note = (
@@ -233,10 +250,14 @@ def _decided(
         f"from events all would cost {ratio:.3g}x"
     )
     choices: tuple[StrategyChoice, ...] = ()
-    if isinstance(family.models[0], SparkModel):
+    if chosen.strategy is not None:
         queries = tuple(dict.fromkeys(emit.query for emit in emits))
+        known = {name: sum(priced) if name == chosen.strategy else None for name in STRATEGIES}
         why = "slices are regrouped natively"
-        choices = (StrategyChoice(queries, NATIVE, "slices", sum(priced), None, why),)
+        if chosen.strategy == COLUMNAR:
+            why = "slices are regrouped by Catalyst, and shipped"
+        costs = known[NATIVE], known[COLUMNAR]
+        choices = (StrategyChoice(queries, chosen.strategy, "slices", *costs, why),)
     apart = [trials[scope] for scope in (family.finest, *family.below)]
     reasons = {w: why for trial in apart for w, why in trial.proposal.reasons.items()}
     trial = Trial(LATTICE, Proposal(emits, reasons=reasons), nodes, priced, choices=choices)
@@ -273,27 +294,39 @@ def _models(scopes: Sequence[Scope], desk: Desk) -> list[BatchModel]:
 
 
 def _costs(
-    nodes: tuple[Node, ...],
     models: Sequence[BatchModel],
     apart: Sequence[Trial],
     regrouped: tuple[Emit, ...] = (),
+    strategy: str | None = None,
 ) -> list[float]:
-    """Price a plan in every case: on Spark all in one chain, locally scope by scope."""
-    if isinstance(models[0], SparkModel):
-        return [sum(model.node_costs(nodes)) for model in models]
-    own = topological(regrouped)
+    """Price a plan in every case: natively all is one chain, elsewhere each scope is by itself."""
+    chain = [trial for trial in apart if _is_native(trial)]
+    others = [trial for trial in apart if not _is_native(trial)]
+    emits = tuple(emit for trial in chain for emit in trial.proposal.emits)
+    if strategy == NATIVE:
+        emits, regrouped = (*regrouped, *emits), ()
+    together, own = topological(emits), topological(regrouped)
     return [
-        sum(model.node_costs(own)) + sum(_case(trial, at) for trial in apart)
+        (sum(model.node_costs(together)) if together else 0.0)
+        + (sum(_priced(own, model, strategy)) if own else 0.0)
+        + sum(_case(trial, at) for trial in others)
         for at, model in enumerate(models)
     ]
 
 
+def _priced(nodes: tuple[Node, ...], model: BatchModel, strategy: str | None) -> tuple[float, ...]:
+    if isinstance(model, SparkModel) and strategy == COLUMNAR:
+        return columnar_costs(nodes, model, "slices")
+    return model.node_costs(nodes)
+
+
+def _is_native(trial: Trial) -> bool:
+    """Tell whether a plan of a scope is part of the one chain that Catalyst runs for all."""
+    return bool(trial.choices) and all(choice.strategy == NATIVE for choice in trial.choices)
+
+
 def _case(trial: Trial, at: int) -> float:
     return trial.cases[at] if at < len(trial.cases) else trial.cost
-
-
-def _nodes_of(trials: Sequence[Trial]) -> tuple[Node, ...]:
-    return topological(tuple(emit for trial in trials for emit in trial.proposal.emits))
 
 
 def _by(keys: Keys) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from weft.cost.batch.model import batch_model
+from weft.cost.batch.model import SparkModel, batch_model
 from weft.cost.model import RateModel, over
 from weft.cost.paper import PaperModel
 from weft.cost.prices import coefficients_of
@@ -34,6 +34,7 @@ from weft.planners.filters import Filters, sentences
 from weft.planners.joins import is_placement, join_candidates, plan_joins
 from weft.planners.lattice import LATTICE, KeySets, regrouped
 from weft.planners.naming import check_technique
+from weft.planners.one_read import read_once
 from weft.planners.shares import MOST_SHARES, shares_of
 from weft.planners.trials import Desk, Trial, shared
 from weft.planners.weave import triweave
@@ -43,7 +44,7 @@ from weft.techniques import FAN_OUT
 from weft.time import duration_us
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from weft.cost.joins.tuples import SideLoad
     from weft.cost.model import CostModel
@@ -139,6 +140,9 @@ def optimize(
     told: tuple[str, ...] = ()
     if planner == "auto" and model != "paper" and key_sets != "apart" and len(scopes) > 1:
         chosen, told = regrouped(scopes, chosen, desk, forced=key_sets == "together")
+    together = contexts and isinstance(contexts[0].model, SparkModel)
+    as_run: Callable[[Sequence[Trial]], Sequence[Trial]] = read_once if together else list
+    chosen = [*as_run(chosen)]
     among = {scan_below(t.proposal.emits[0]).source for t in chosen if t.planner == LATTICE}
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
     emits += tuple(join.emit for join in joins)
@@ -149,7 +153,7 @@ def optimize(
             prices[node] = prices.get(node, 0.0) + cost  # scopes may read the same scan
     costs = tuple(prices[node] for node in nodes)
     reasons = {key: why for trial in chosen for key, why in _reasons(trial.proposal)}
-    candidates = candidates_of(names, trials, chosen) if scopes else ()
+    candidates = candidates_of(names, trials, chosen, as_run) if scopes else ()
     candidates += stock_candidate(desk, apart, contexts, chosen)
     known = contexts[0] if contexts else _join_context(workload, engine, statistics, model)
     return Plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from weft import agg
 from weft.engines.reference.engine import ReferenceEngine
 from weft.engines.spark.engine import SparkEngine
 from weft.engines.spark.session import to_spark
+from weft.plan.nodes import topological
 from weft.planners.portfolio import PLANNERS
 from weft.testing import assert_same_rows
 from weft.testing.strategies import DECOMPOSABLE, events, periodic_windows, workloads
@@ -141,8 +143,9 @@ def test_all_key_sets_and_filters_are_one_read_that_skips_what_no_query_keeps(
         assert all("Exchange" in text for text in inside)
 
 
-def test_slices_of_the_finest_keys_are_regrouped_natively(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("strategy", ["native", "columnar"])
+def test_slices_of_the_finest_keys_are_regrouped(
+    spark: SparkSession, tmp_path: Path, strategy: str
 ) -> None:
     frame = clicks(tmp_path, spark)
     finest = weft.Query(
@@ -154,10 +157,11 @@ def test_slices_of_the_finest_keys_are_regrouped_natively(
         aggs={"sd": agg.stddev("amount"), "last": agg.last("amount")},
     )
     workload = weft.Workload([*asked(None, FILTERS[1]), finest])
-    plan = weft.optimize(workload, filters="together", key_sets="together")
+    plan = weft.optimize(workload, strategy=strategy, filters="together", key_sets="together")
     told = plan.explain()
     assert "regrouped by customer" in told
     assert "regrouped without keys" in told
+    assert {choice.strategy for choice in plan.strategies} == {strategy}
     read = [node for node in plan.nodes if any(isinstance(i, weft.plan.Scan) for i in node.inputs)]
     assert len(read) == 1  # the slices of the finest keys
     wanted = weft.run(workload, {"clicks": frame.toArrow()}, engine="reference")
@@ -165,6 +169,32 @@ def test_slices_of_the_finest_keys_are_regrouped_natively(
         for query in workload.queries:
             assert isinstance(query, weft.Query)
             assert_same_rows(query, got[query.name].toArrow(), wanted[query.name], "spark")
+        # Events are read below what is kept for all, and nowhere else.
+        kept = [physical(result).split("InMemoryRelation [") for result in got.values()]
+        assert not any("FileScan" in above for above, *_ in kept)
+        memory = {p.partition("]")[0] for _, *parts in kept for p in parts if "FileScan" in p}
+        assert len(memory) == 1
+
+
+def test_columnar_refuses_to_regroup_what_no_query_has_shipped(spark: SparkSession) -> None:
+    """A plan by hand may regroup slices of keys that nobody asks for."""
+    queries = asked(None)
+    finest = weft.Query(
+        "both",
+        source="clicks",
+        time="ts",
+        keys=["customer", "merchant"],
+        windows={"1h": "1 hour"},
+        aggs={"n": agg.count(), "total": agg.sum("amount")},
+    )
+    plan = weft.optimize([*queries, finest], strategy="columnar", key_sets="together")
+    without = tuple(emit for emit in plan.emits if emit.query != "both")
+    alone = replace(plan, nodes=topological(without), node_costs=(0.0,) * len(topological(without)))
+    refused = SparkEngine("columnar").unsupported(alone)
+    assert {one.reason for one in refused} == {
+        "columnar regroups slices of more keys alone that Catalyst ships to a query"
+    }
+    assert not SparkEngine("columnar").unsupported(plan)
 
 
 def test_write_puts_every_result_under_its_name_and_gives_the_memory_back(

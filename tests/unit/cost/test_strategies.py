@@ -10,10 +10,18 @@ import pytest
 
 import weft
 from weft import agg
-from weft.cost.strategies import SHIPPED_PARTIALS, native_obstacles, slices_to_ship
-from weft.plan import Plan, Slice
+from weft.aggregates import Partial
+from weft.cost.strategies import (
+    KEPT_AS_ROWS,
+    SHIPPED_PARTIALS,
+    native_obstacles,
+    slices_to_ship,
+)
+from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
+from weft.plan import Plan, Scan, Slice
 
 BUSY = weft.Statistics(rate=100_000.0, keys=10)
+DAY = weft.Statistics(rate=100.0, keys=10, duration="1 day")
 
 
 def plan(windows: list[Any], planner: str = "auto", **options: Any) -> Plan:
@@ -45,6 +53,42 @@ def test_large_overlap_of_sparse_slices_is_columnar() -> None:
     assert choice.strategy == "columnar"
     assert chosen.cost == pytest.approx(choice.columnar)
     assert choice.columnar < choice.native
+
+
+def by_two_keys(strategy: str) -> Plan:
+    asked: dict[str, Any] = {"source": "t", "time": "ts", "aggs": {"n": agg.count()}}
+    windows = {"1h": "1 hour", "1d": "1 day"}
+    queries = [weft.Query(key, keys=[key], windows=windows, **asked) for key in ("a", "b")]
+    return weft.optimize(queries, statistics=DAY, strategy=strategy)
+
+
+def test_native_key_sets_pay_for_one_read_and_columnar_ones_for_two() -> None:
+    """As they run: Catalyst makes one chain of all scopes of a source."""
+    for strategy, reads in (("native", 1), ("columnar", 2)):
+        both = by_two_keys(strategy)
+        alone = weft.optimize(both.queries[0], statistics=DAY, strategy=strategy)
+        paid, once = (
+            sum(c for n, c in zip(p.nodes, p.node_costs, strict=True) if isinstance(n, Scan))
+            for p in (both, alone)
+        )
+        assert paid == pytest.approx(reads * once)
+        chosen = next(one for one in both.candidates if one.reason.startswith("chosen"))
+        assert chosen.cost == pytest.approx(both.cost)
+        assert both.cost == pytest.approx(2 * alone.cost - (2 - reads) * once)
+
+
+def test_sessions_have_a_read_of_their_own() -> None:
+    asked: dict[str, Any] = {"source": "t", "time": "ts", "aggs": {"n": agg.count()}}
+    windows = {"a": "1 hour", "b": weft.session("1 hour")}
+    queries = [weft.Query(k, keys=[k], windows={k: w}, **asked) for k, w in windows.items()]
+    both = weft.optimize(queries, statistics=DAY, strategy="native")
+    alone = [weft.optimize(query, statistics=DAY, strategy="native") for query in queries]
+    assert both.cost == pytest.approx(sum(plan.cost for plan in alone))
+
+
+def test_what_is_not_in_one_chain_is_what_catalyst_keeps_as_rows_or_sorts() -> None:
+    partials = [Partial(kind, ("x",)) for kind in SPARK_KINDS]
+    assert {p.kind for p in partials if is_spread(p) or is_holistic(p)} == KEPT_AS_ROWS
 
 
 def test_dense_events_are_shipped_as_slices_and_sparse_ones_as_they_are() -> None:

@@ -15,6 +15,8 @@ from weft.window import Edges, PeriodicWindow
 from weft.window.edges import even_or_not
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from weft.aggregates import Partial
     from weft.cost.volumes import Volumes
     from weft.window import Window
@@ -32,8 +34,8 @@ class KernelWork:
     engine: str
     volumes: Volumes
 
-    def works(self, nodes: tuple[Node, ...], base: Node | None = None) -> dict[Node, Work]:
-        """Count for every slicing and window; slices of `base` come from elsewhere."""
+    def works(self, nodes: tuple[Node, ...], given: Collection[Node] = ()) -> dict[Node, Work]:
+        """Count for every slicing and window; slices of what is `given` come from elsewhere."""
         # Techniques that answer several ranges keep one store for all Rolls on the same slices.
         readers: Counter[tuple[Node, str | None]] = Counter(
             (n.feeder, n.technique) for n in nodes if isinstance(n, Roll)
@@ -41,10 +43,10 @@ class KernelWork:
         found: dict[Node, Work] = {}
         for node in nodes:
             if isinstance(node, Slice):
-                found[node] = {} if node == base else self._sliced(node)
+                found[node] = {} if node in given else self._sliced(node)
             elif isinstance(node, Roll):
                 sharers = readers[node.feeder, node.technique]
-                found[node] = self.rolled(node, sharers, sliced=node == base)
+                found[node] = self.rolled(node, sharers, sliced=node in given)
         return found
 
     def _sliced(self, node: Slice) -> Work:

@@ -10,6 +10,7 @@ read, an aggregation and a shuffle of its own.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -212,10 +213,14 @@ class SparkWork:
         """Count for each node; slices of `base` are shipped, or without it the events.
 
         Events that are salted wait for no single key, and their slices are shipped once more.
+        Slices of fewer keys that are regrouped from those of `base` are shipped in the same way.
         """
-        kernels = KernelWork(COLUMNAR_PRICES, self.volumes).works(nodes, base)
+        regrouped = {node for node in nodes if isinstance(node, Slice) and regroups(node)}
+        given = regrouped if base is None else {base, *regrouped}
+        kernels = KernelWork(COLUMNAR_PRICES, self.volumes).works(nodes, given)
         held_up = self.held_up if base is None and salt_us is None else 1.0
-        queries = len({node.query for node in nodes if isinstance(node, Emit)})
+        queries = {(n.keys, n.query) for n in nodes if isinstance(n, Emit)}
+        sharers = Counter(keys for keys, _ in queries)
         scanned = (self.volumes.events + self.volumes.dropped) * self._idle
         once = total(
             self._work(run=1, operator=base is not None, scan_event=scanned),
@@ -231,15 +236,30 @@ class SparkWork:
                 case Scan():
                     found.append(once)
                 case Slice() | Roll() if node == base:
-                    found.append(total(self._made(node), kernels[node]))
+                    kept = self._work(keep_row=self._slices_of(node) if regrouped else 0.0)
+                    found.append(total(self._made(node), kept, kernels[node]))
+                case Slice() if node in regrouped:
+                    found.append(self._regrouped(node))
                 case Slice() | Roll() if any(isinstance(below, Scan) for below in node.inputs):
                     again = {} if salt_us is None else self._salted(node, salt_us)
                     found.append(total(times(kernels[node], held_up), again))
                 case Slice() | Roll():
                     found.append(kernels[node])
                 case Emit() | Join():
-                    found.append(self._emitted(node, queries, COLUMNAR_PRICES))
+                    found.append(self._emitted(node, sharers[node.keys], COLUMNAR_PRICES))
         return found
+
+    def _regrouped(self, node: Slice) -> Work:
+        """Make slices of those of more keys, which are kept, and hand them to the kernels."""
+        rows, width = self.volumes.rows(node), len(node.partials)
+        return total(
+            self._work(operator=1),
+            self._stages(3),
+            work(COLUMNAR_PRICES, run=1),
+            self.grouped(self.volumes.rows(node.input), rows, width, rows),
+            self._moved(rows, width),
+            self._shipped(rows, width),
+        )
 
     def _salted(self, base: Slice | Roll, salt_us: int) -> Work:
         """Hand slices back to Spark, bring those of a key together and ship them once more."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.cost.strategies import check_strategy
+from weft.cost.strategies import check_strategy, in_one_chain
 from weft.engines.base import Unsupported
+from weft.engines.spark.columnar.regrouped_slices import finest_of, slices_shared
 from weft.engines.spark.columnar.strategy import ColumnarStrategy
 from weft.engines.spark.joins.compile import compile_joins, unsupported_joins
 from weft.engines.spark.measures.run_measures import measured
-from weft.engines.spark.native.shared_flow import may_share
 from weft.engines.spark.native.strategy import NativeStrategy
 from weft.engines.spark.shared_rows import IN_MEMORY, SharedResults
 from weft.engines.spark.text_rows import taken
@@ -49,12 +49,18 @@ class SparkEngine:
     def unsupported(self, plan: Plan) -> tuple[Unsupported, ...]:
         """Name the nodes that the strategy of their scope cannot compile, and why."""
         found: list[Unsupported] = []
-        for scope in planned_scopes(plan):
-            strategy = self._strategy(scope, plan)
-            found += strategy.unsupported(scope)
-            if scope.regroups and not (strategy.name == NATIVE and may_share(scope)):
-                why = "slices of more keys are regrouped natively, of partials in one row, alone"
-                found += [Unsupported(roll, why) for roll in scope.rolls]
+        for scopes in self._read_together(plan):
+            strategy = self._strategy(scopes[0], plan)
+            found += [one for scope in scopes for one in strategy.unsupported(scope)]
+            regrouping = [scope for scope in scopes if scope.regroups]
+            if strategy.name == NATIVE:
+                able = all(in_one_chain(scope.nodes) for scope in regrouping)
+                why = "natively slices of more keys are regrouped of partials in one row alone"
+            else:
+                able = not regrouping or finest_of(scopes) is not None
+                why = "columnar regroups slices of more keys alone that Catalyst ships to a query"
+            if not able:
+                found += [Unsupported(roll, why) for scope in regrouping for roll in scope.rolls]
         return (*unsupported_joins(plan), *found)
 
     def run(self, plan: Plan, sources: Mapping[str, DataFrame]) -> SharedResults:
@@ -75,10 +81,11 @@ class SparkEngine:
                     f"the table {scopes[0].scan.source!r} is a stream, and this is a batch run",
                     hint="start streams with weft.start",
                 )
+            strategy = self._strategy(scopes[0], plan)
             if len(scopes) > 1 or scopes[0].regroups:
-                compiled = NativeStrategy(self._keep).compile_together(scopes, source)
+                compiled = strategy.compile_together(scopes, source)
             else:
-                compiled = self._strategy(scopes[0], plan).compile(scopes[0], source)
+                compiled = strategy.compile(scopes[0], source)
             results |= compiled.results
             kept += compiled.kept
         joined, shared = compile_joins(plan, sources)
@@ -90,9 +97,12 @@ class SparkEngine:
         """Put scopes of one source together that can be computed from one read of it."""
         found: dict[object, list[PlannedScope]] = {}
         for scope in planned_scopes(plan):
-            native = self._strategy(scope, plan).name == NATIVE
-            alike = (scope.scan.source, scope.scan.time)
-            found.setdefault(alike if native and may_share(scope) else scope, []).append(scope)
+            alike: object = scope
+            if self._strategy(scope, plan).name != NATIVE:
+                alike = slices_shared(scope) or scope
+            elif in_one_chain(scope.nodes):
+                alike = (scope.scan.source, scope.scan.time)
+            found.setdefault(alike, []).append(scope)
         return [tuple(scopes) for scopes in found.values()]
 
     def run_measured(

@@ -1,4 +1,4 @@
-"""What a strategy is: it compiles the scopes of a plan, one by one."""
+"""What a strategy is: it compiles the scopes of a plan, one by one or some together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -37,4 +37,8 @@ class Strategy(Protocol):
 
     def compile(self, scope: PlannedScope, source: DataFrame) -> Compiled:
         """Return a lazy DataFrame for each query of the scope."""
+        ...
+
+    def compile_together(self, scopes: Sequence[PlannedScope], source: DataFrame) -> Compiled:
+        """Return a lazy DataFrame for each query of scopes that share more than the source."""
         ...

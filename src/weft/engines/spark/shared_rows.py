@@ -29,7 +29,7 @@ class Keep:
 
 def _persisted(rows: DataFrame, by: Sequence[str]) -> DataFrame:
     """Keep rows in memory; those of a window lie together: Spark then skips those of others."""
-    return rows.sortWithinPartitions(NODE).persist()
+    return (rows.sortWithinPartitions(NODE) if NODE in rows.columns else rows).persist()
 
 
 def _reused(rows: DataFrame, by: Sequence[str]) -> DataFrame:

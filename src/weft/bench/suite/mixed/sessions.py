@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 import weft
-from weft import agg
 from weft.bench.frame import Bar, Case, Contender, Entry, Race
+from weft.bench.suite.mixed.levels import by_level, known, readings
 from weft.bench.suite.mixed.local import same_totals
-from weft.query import Query, Workload
-from weft.statistics import Statistics
+from weft.window import hopping, tumbling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft.bench.frame import Runner
     from weft.planners.lattice import KeySets
+    from weft.query import Workload
 
 EVENTS, QUICK_EVENTS = 3_000_000, 40_000
 _PUSHES = 30
-_KEYS = (("device", "site", "region"), ("site", "region"), ("region",), ())
-_COUNTS = (300, 20, 4, 1)
 _MINUTE_US = 60_000_000
-_SEED = 7
+_LASTS_US = _PUSHES * _MINUTE_US
+_WINDOWS = {"1m": tumbling("1 minute"), "10m": hopping("10 minutes", "5 minutes")}
 
 Answer = dict[str, pa.Table]
 
@@ -38,31 +36,16 @@ class Inputs(NamedTuple):
 
 
 def _inputs(events: int) -> Inputs:
-    rng = np.random.default_rng(_SEED)
-    device = rng.integers(0, _COUNTS[0], events)
-    places = zip(_KEYS[0], (device, device % _COUNTS[1], device % _COUNTS[2]), strict=True)
-    lasts_us = _PUSHES * _MINUTE_US
-    columns: dict[str, Any] = {
-        **{name: pa.array([f"{name} {n:05d}" for n in range(300)]).take(at) for name, at in places},
-        "ts": np.arange(events, dtype=np.int64) * (lasts_us // events),
-        "temp": np.round(rng.random(events) * 400) / 4,  # quarters add up without rounding
-    }
-    windows = {"1m": weft.tumbling("1 minute"), "10m": weft.hopping("10 minutes", "5 minutes")}
-    calls = {"n": agg.count(), "total": agg.sum("temp"), "high": agg.max("temp")}
-    asked: dict[str, Any] = {"source": "readings", "time": "ts", "windows": windows, "aggs": calls}
-    queries = (Query("_".join(keys) or "all", keys=keys, **asked) for keys in _KEYS)
-    return Inputs(pa.table(columns), Workload(queries))
+    return Inputs(readings(events, _LASTS_US), by_level(_WINDOWS))
 
 
 def _start(key_sets: KeySets | None) -> Callable[[Inputs], Runner]:
     def start(inputs: Inputs) -> Runner:
         table, workload = inputs
-        counts = tuple(zip(_KEYS, _COUNTS, strict=True))
-        rate = table.num_rows / (_PUSHES * 60)
         plan = weft.optimize(
             workload,
             engine="local",
-            statistics=Statistics(rate=rate, keys=_COUNTS[0], key_sets=counts),
+            statistics=known(table.num_rows, _LASTS_US),
             session=True,
             micro_batch="1 minute",
             key_sets=key_sets,

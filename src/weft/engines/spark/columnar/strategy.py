@@ -20,6 +20,7 @@ from weft.engines.local.state.custom_partials import Trust
 from weft.engines.spark.columnar.arrow_batches import chunks_of, in_batches
 from weft.engines.spark.columnar.hosted_operator import END, HostedScope
 from weft.engines.spark.columnar.keyless import Merger, can_gather, gathered
+from weft.engines.spark.columnar.regrouped_slices import finest_of, regrouped, slices_shared
 from weft.engines.spark.columnar.salted_slices import (
     add_salted,
     can_salt,
@@ -34,18 +35,21 @@ from weft.engines.spark.session import spark_schema
 from weft.engines.spark.shared_rows import IN_MEMORY
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.timestamps import timestamp_of
+from weft.errors import InternalError
 from weft.plan.body import COLUMNAR
+from weft.plan.regrouping import cut_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType
 
     from weft.aggregates import AggregateCall
     from weft.engines.spark.columnar.hosted_operator import Host
     from weft.engines.spark.shared_rows import Keep
+    from weft.engines.spark.text_rows import TextRows
     from weft.plan import Emit
     from weft.plan.body import Ships
     from weft.plan.planned_scope import PlannedScope
@@ -74,22 +78,46 @@ class ColumnarStrategy:
         """Return the lazy result of each query; those of one scope share their rows."""
         prepare_executors(source.sparkSession)
         shipment = Shipment.of(scope, source)
-        hosted = shipment.hosted
-        rows = self._rows(shipment, hosted.dump(), spark_schema(hosted.output))
+        return self._compiled(scope, shipment, self._rows(shipment))
+
+    def compile_together(self, scopes: Sequence[PlannedScope], source: DataFrame) -> Compiled:
+        """Return the lazy results of scopes of which all but one regroup the slices of that one."""
+        prepare_executors(source.sparkSession)
+        finest = finest_of(scopes)
+        feeder = slices_shared(scopes[0])
+        if finest is None or feeder is None:
+            raise InternalError("slices are regrouped that no scope ships")
+        shipment = Shipment.of(finest, source)
+        slices = self._keep.hold(slices_of(shipment), shipment.keys or (START,))
+        results: dict[str, DataFrame | TextRows] = {}
+        kept = [slices]
+        for scope in scopes:
+            own, rows = shipment, slices
+            if scope is not finest:
+                cut = cut_scope(scope).scope
+                own = Shipment.of(cut, source)
+                rows = regrouped(slices, feeder, cut, own)
+            compiled = self._compiled(scope, own, _from_slices(own, rows))
+            results |= compiled.results
+            kept += compiled.kept
+        return Compiled(results, tuple(kept))
+
+    def _compiled(self, scope: PlannedScope, shipment: Shipment, rows: DataFrame) -> Compiled:
+        """Pick the results of each query from the rows of all."""
         shared = len(scope.queries) > 1
         if shared:
             rows = self._keep.hold(rows, tuple(f"k{i}" for i in range(len(scope.keys))) or (START,))
         results = {
-            query: result_of(rows, scope.emits, query, hosted, shipment.time_type)
+            query: result_of(rows, scope.emits, query, shipment.hosted, shipment.time_type)
             for query in scope.queries
         }
         return Compiled(results, (rows,) if shared else ())
 
-    def _rows(self, shipment: Shipment, described: bytes, schema: StructType) -> DataFrame:
+    def _rows(self, shipment: Shipment) -> DataFrame:
         """Return the rows of all queries of the scope."""
         if self._ships == "slices" and slices_to_ship(shipment.scope.nodes) is not None:
-            slices = clustered(slices_of(shipment), shipment.keys, (START,))
-            return slices.mapInArrow(Feeder(described, add_slices), schema)
+            return _from_slices(shipment, slices_of(shipment))
+        described, schema = shipment.hosted.dump(), spark_schema(shipment.hosted.output)
         if can_gather(shipment.scope):
             trust = Trust.within_a_run()
             slices = gathered(shipment.frame, described, trust)
@@ -101,6 +129,13 @@ class ColumnarStrategy:
             return together.mapInArrow(Feeder(described, add_salted), schema)
         events = clustered(shipment.frame, shipment.keys, shipment.order)
         return events.mapInArrow(Feeder(described), schema)
+
+
+def _from_slices(shipment: Shipment, slices: DataFrame) -> DataFrame:
+    """Send rows of slices to the kernels, and return the rows of all queries of the scope."""
+    hosted = shipment.hosted
+    together = clustered(slices, shipment.keys, (START,))
+    return together.mapInArrow(Feeder(hosted.dump(), add_slices), spark_schema(hosted.output))
 
 
 def clustered(frame: DataFrame, keys: Sequence[str], order: Sequence[str]) -> DataFrame:

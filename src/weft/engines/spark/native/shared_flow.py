@@ -15,10 +15,9 @@ from weft.engines.spark.native.emit import Emission
 from weft.engines.spark.native.levels import Level
 from weft.engines.spark.native.shared_events import key_names, roots_of
 from weft.engines.spark.sql.fan_out import NODE, START
-from weft.engines.spark.sql.kinds import is_holistic, is_spread, native_of
+from weft.engines.spark.sql.kinds import native_of
 from weft.engines.spark.sql.readings import reading_of, shapes_of
 from weft.plan.nodes import regroups
-from weft.window import SessionWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,18 +108,3 @@ class SharedFlow(Flow):
     def _places_of(self, level: Level) -> dict[int, Place]:
         own = level.places
         return {number: place for place, number in self.levels.ids.items() if number in own}
-
-
-def may_share(scope: PlannedScope) -> bool:
-    """Tell whether the rows of a scope can be computed in one chain with those of others.
-
-    Not those of sessions, which follow the events, nor partials that are kept as rows or sorted,
-    nor windows that are computed in two ways, whose halves would have to meet.
-    """
-    windows = [roll.window for roll in scope.rolls]
-    partials = [p for node in scope.nodes for p in getattr(node, "partials", ())]
-    return (
-        not any(isinstance(window, SessionWindow) for window in windows)
-        and not any(is_spread(p) or is_holistic(p) for p in partials)
-        and len(set(windows)) == len(windows)
-    )
