@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 # Tests are short: what the better of Java's two compilers takes for itself, few of them earn back.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# With one compiler Java keeps 48 MiB of compiled code, which generated code fills: it would throw
+# code away, and interpret and compile it again, for as long as tests run.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m")
 # What runs of tests took is nothing to learn prices from.
 os.environ.setdefault("WEFT_RUNS", os.devnull)
 NO_JAVA = "/no Java: tests that start Spark are marked `spark`"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sessions import FEW_PROCESSES
 from weft.engines.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def spark() -> SparkSession:
     # Plans adapt as they run, as they do in most sessions of users; those that weft starts do not.
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "true"}
-    return local_session(2, settings)
+    return local_session(2, settings | FEW_PROCESSES)
 
 
 @pytest.fixture
