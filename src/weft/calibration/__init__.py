@@ -1,7 +1,7 @@
 """Coefficients of the cost model, measured: run probe plans on an engine and fit what they cost.
 
 A plan's expected time is linear in the coefficients, so the work of a probe is a row of counts, its
-running time the right-hand side, and the coefficients the non-negative least-squares solution.
+running time the right-hand side, and the coefficients the least-squares solution, with bounds.
 Spark's two strategies are fitted together: both pay for what Catalyst does.
 """
 

@@ -31,6 +31,8 @@ class Coefficients:
     stage_ms: float = 0.0  # one stage of Spark's: tasks are started, and end
     adaptive_ms: float = 0.0  # the same, where Spark plans anew after each stage, beyond stage_ms
     operator_ms: float = 0.0  # one aggregation of Catalyst's, or one node in kernels
+    column_ms: float = 0.0  # one partial of such an aggregation: code is generated and compiled
+    window_ms: float = 0.0  # one window that Spark plans
     # By event.
     scan_event_ns: float = 0.0  # hand one event of a source to what reads it
     fold_event_ns: float = 0.0  # find the group of one event, once for each instance it is in

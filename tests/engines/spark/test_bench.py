@@ -34,6 +34,7 @@ def small(entry: Race) -> Race:
         pytest.param("spark-batch/tumbling_20", marks=pytest.mark.soak),
         pytest.param("spark-batch/feature_model", marks=pytest.mark.soak),
         pytest.param("spark-batch/rollup", marks=pytest.mark.soak),
+        pytest.param("spark-batch/features", marks=pytest.mark.soak),
         pytest.param("spark-batch/mixed_20", marks=pytest.mark.soak),
         "spark-batch/one_window",
         pytest.param("spark-batch/sparse", marks=pytest.mark.soak),

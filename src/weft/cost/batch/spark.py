@@ -112,7 +112,8 @@ class SparkWork:
         reads = (len(partials) > growing) + growing
         events = self.volumes.events
         scanned = (events + self.volumes.dropped) * reads * self._idle
-        once = self._work(run=1, operator=top * reads, scan_event=scanned)
+        columns = top * len(partials)
+        once = self._work(run=1, operator=top * reads, column=columns, scan_event=scanned)
         return total(once, self._stages((1 + min(top, 2)) * reads))
 
     def _native_node(
@@ -202,7 +203,7 @@ class SparkWork:
         read = self.volumes.rows(node.inputs[0]) if picks_rows(node) else rows
         kept = self._work(keep_row=read if queries > 1 else 0.0)
         bytes = rows * self._key_bytes if engine == COLUMNAR_PRICES else 0.0
-        out = work(engine, emit_row=rows, emit_value=rows * outputs, key_byte=bytes)
+        out = work(engine, window=1, emit_row=rows, emit_value=rows * outputs, key_byte=bytes)
         return total(kept, out)
 
     # Through the kernels.
@@ -222,8 +223,9 @@ class SparkWork:
         queries = {(n.keys, n.query) for n in nodes if isinstance(n, Emit)}
         sharers = Counter(keys for keys, _ in queries)
         scanned = (self.volumes.events + self.volumes.dropped) * self._idle
+        columns = 0 if base is None else len(base.partials)
         once = total(
-            self._work(run=1, operator=base is not None, scan_event=scanned),
+            self._work(run=1, operator=base is not None, column=columns, scan_event=scanned),
             self._stages(2 if base is None else 3),
             work(COLUMNAR_PRICES, run=1),
         )
@@ -253,7 +255,7 @@ class SparkWork:
         """Make slices of those of more keys, which are kept, and hand them to the kernels."""
         rows, width = self.volumes.rows(node), len(node.partials)
         return total(
-            self._work(operator=1),
+            self._work(operator=1, column=width),
             self._stages(3),
             work(COLUMNAR_PRICES, run=1),
             self.grouped(self.volumes.rows(node.input), rows, width, rows),
@@ -309,6 +311,7 @@ class SparkWork:
             works += [
                 self._work(
                     operator=1,
+                    column=len(partials),
                     scan_event=(events + self.volumes.dropped) * self._idle,
                     window_event=copies,
                 ),

@@ -15,12 +15,14 @@ from weft.bench.suite.spark.expert import run_expert
 from weft.bench.suite.spark.runs import (
     Inputs,
     inputs_of,
+    readings,
     run_shared,
     run_stock,
     same_answers,
+    warm_up,
     write_nowhere,
 )
-from weft.query import Query
+from weft.query import Query, Workload
 from weft.window import SessionWindow, Window, hopping, session, tumbling
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ _QUICK_EVENTS = 100_000
 _NEEDS = ("pyspark",)
 _LOW = {"lo": agg.min("temp")}
 _SECOND_US = 1_000_000
+_DAY_S = 86_400
 
 
 def _query(name: str, windows: Mapping[str, Window], aggs: Mapping[str, AggregateCall]) -> Query:
@@ -101,6 +104,23 @@ def _mixed() -> list[Query]:
         aggs = {name: calls[name] for name in chosen}
         queries.append(_query(f"q{number:02}", {kind: window}, aggs))
     return queries
+
+
+def _features() -> list[Query]:
+    """What a table of features has: a minute to a day, tumbling and overlapping."""
+    units = ("1 minute", "5 minutes", "15 minutes", "1 hour", "6 hours", "1 day")
+    hops = (("1 hour", "5 minutes"), ("6 hours", "1 hour"), ("1 day", "1 hour"))
+    windows: dict[str, Window] = {text: tumbling(text) for text in units}
+    windows |= {" / ".join(hop): hopping(*hop) for hop in hops}
+    calls = {"hi": agg.max("temp"), "total": agg.sum("temp"), "mean": agg.avg("temp")}
+    return [_query("features", windows, _LOW | calls | {"n": agg.count()})]
+
+
+def _of_a_day(events: int, devices: int) -> Inputs:
+    """Readings of a day."""
+    asked = _features()
+    warm_up(events, asked)
+    return Inputs(readings(events, devices, events / _DAY_S), Workload(asked))
 
 
 def slice_aggregate(seconds: int) -> Callable[[Inputs], Runner]:
@@ -201,6 +221,32 @@ ONE_WINDOW = Race(
     item="event",
 )
 
+FEATURES = Race(
+    name="spark-batch/features",
+    question="What does a table of features over nine windows cost, for few devices and for many?",
+    inputs=_of_a_day,
+    expected=None,
+    contenders={
+        "stock": Contender(run_stock, _NEEDS, runs=3),
+        "expert": Contender(run_expert, _NEEDS, runs=3),
+        "weft": Contender(run_shared, _NEEDS),
+    },
+    baseline="stock",
+    full=(
+        _case(1_000_000, {"devices": 300}, "300 devices"),
+        _case(500_000, {"devices": 50_000}, "50,000 devices"),
+    ),
+    quick=(_case(20_000, {"devices": 50}, "50 devices"),),
+    bars=(
+        Bar("weft", "stock", 6, "300 *"),
+        Bar("weft", "stock", 5, "50,000 *"),
+        Bar("weft", "expert", 1.0),
+    ),
+    same=same_answers,
+    rounds=9,
+    item="event",
+)
+
 ENTRIES: tuple[Entry, ...] = (
     _race(
         "tumbling_20",
@@ -251,5 +297,6 @@ ENTRIES: tuple[Entry, ...] = (
         at_least=3,
         slide_ms=10,
     ),
+    FEATURES,
     ONE_WINDOW,
 )

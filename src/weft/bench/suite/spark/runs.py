@@ -23,7 +23,7 @@ from weft.running import plan_for
 from weft.tables import write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -92,14 +92,18 @@ def inputs_of(
 
     def inputs(events: int, **arguments: int) -> Inputs:
         asked = tuple(queries(**arguments))
-        if events > _WARM_UP_EVENTS:
-            # What runs first pays for classes that Java loads and code that it compiles.
-            some = Workload([_with_windows(query, 2) for query in asked[:3]])
-            for start in (run_shared, run_stock):
-                start(Inputs(readings(_WARM_UP_EVENTS), some))()
+        warm_up(events, asked)
         return Inputs(readings(events), Workload(asked))
 
     return inputs
+
+
+def warm_up(events: int, asked: Sequence[Query]) -> None:
+    """Run some windows: what runs first pays for classes that are loaded and code compiled."""
+    if events > _WARM_UP_EVENTS:
+        some = Workload([_with_windows(query, 2) for query in asked[:3]])
+        for start in (run_shared, run_stock):
+            start(Inputs(readings(_WARM_UP_EVENTS), some))()
 
 
 def _with_windows(query: Query, most: int) -> Query:
