@@ -57,7 +57,7 @@ def test_prices_are_found_again_and_held_back_probes_say_how_well() -> None:
     native, columnar = found.coefficients
     assert native.run_ms == pytest.approx(40, rel=0.02)
     assert native.scan_event_ns == pytest.approx(50, rel=0.02)
-    assert columnar.ship_row_ns == pytest.approx(900, rel=0.05)
+    assert columnar.ship_row_ns == pytest.approx(90, rel=0.05)
     assert found.q_error(0.9) < 1.05
     assert found.rank_correlation == pytest.approx(1.0)
 
