@@ -106,8 +106,11 @@ class BatchRun:
             with self.clock.of(*(emit for emit in self.plan.emits if emit.query == name)):
                 return result_table(schemas[name], labels, codes, self.closed[name])
 
-        rows = sum(one.keys.size for parts in self.closed.values() for one in parts)
-        tables |= zip(queries, self._side_by_side(made, list(queries), rows), strict=True)
+        rows = [sum(one.keys.size for one in parts) for parts in self.closed.values()]
+        # What is less than the largest can be done beside it. Where that is little, threads gain
+        # nothing, and they take memory of their own where what is free lies in the first one's.
+        beside = sum(rows) - max(rows, default=0)
+        tables |= zip(queries, self._side_by_side(made, list(queries), beside), strict=True)
         return {emit.query: tables[emit.query] for emit in self.plan.emits}
 
     def _closed(self, family: Sequence[Running], timed: Timed, schema: pa.Schema) -> list[Closed]:
