@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,23 @@ def test_what_may_be_read_twice_is_read_from_all_instances_inside(seed: int) -> 
     assert dict(zip(places, values, strict=True)) == expected(
         flow, inner, outer, inner.slide_us, LOW
     )
+
+
+def test_a_long_hop_of_a_shorter_one_takes_memory_for_the_rows_it_reads() -> None:
+    """Of hundreds of begins side by side, a row of the feeder is inside of few."""
+    inner, outer = PeriodicWindow(720, 1), PeriodicWindow(3600, 1)
+    rows = 10_000
+    starts = np.arange(rows)
+    lows = Partials("min", operations.MIN_INT64, starts.copy())
+    totals = Partials("sum", operations.SUM_INT64, np.ones(rows, np.int64))
+    keys = np.zeros(rows, np.int64)
+    flow = Flow(keys, starts, starts + inner.range_us, {LOW: lows, TOTAL: totals})
+    roll_windows(flow, inner, outer, [TOTAL], None)
+    tracemalloc.start()
+    try:
+        rolled = roll_windows(flow, inner, outer, [TOTAL], None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(rolled) == rows + outer.range_us - inner.range_us
+    assert peak < 200 * len(rolled), f"{peak:,} bytes for {len(rolled):,} rows"

@@ -21,11 +21,12 @@ from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
 from weft.running import run
 from weft.statistics import Statistics
-from weft.window import Window, tumbling
+from weft.window import Window, hopping, tumbling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -60,15 +61,18 @@ class Ran(NamedTuple):
 @cache
 def _files(events: int, devices: int = _DEVICES, rate: float = _RATE) -> Path:
     """Write readings as files that Spark takes one by one, in order."""
+    return _files_of(sensors(events, 7, devices=devices, rate=rate), [events // BATCHES] * BATCHES)
+
+
+def _files_of(table: pa.Table, sizes: Sequence[int]) -> Path:
     import pyarrow.parquet as pq
 
-    directory = Path(tempfile.mkdtemp(prefix="weft-stream-bench-"))
-    table = sensors(events, 7, devices=devices, rate=rate)
-    size = events // BATCHES
-    for at in range(BATCHES):
-        path = directory / f"{at}.parquet"
-        pq.write_table(table.slice(at * size, size), path)
+    directory, begin = Path(tempfile.mkdtemp(prefix="weft-stream-bench-")), 0
+    for at, size in enumerate(sizes):
+        path = directory / f"{at:03}.parquet"
+        pq.write_table(table.slice(begin, size), path)
         os.utime(path, (_FIRST_MTIME_S + at,) * 2)
+        begin += size
     return directory
 
 
@@ -79,12 +83,16 @@ def _windows(count: int) -> dict[str, Window]:
 
 
 def _query(windows: int) -> Query:
+    return _asking(_windows(windows))
+
+
+def _asking(windows: dict[str, Window]) -> Query:
     return Query(
         "lows",
         source="readings",
         time="ts",
         keys=["device"],
-        windows=_windows(windows),
+        windows=windows,
         aggs={"lo": agg.min("temp")},
         watermark=_WATERMARK,
     )
@@ -182,7 +190,10 @@ TUMBLING_20 = Race(
 def _state(quick: bool) -> Sheet:
     """Compare the states of all windows with that of the single finest aggregate."""
     events, windows = (QUICK_EVENTS, 3) if quick else (EVENTS, 20)
-    finest, every = Inputs(_files(events), _slices(5)), _inputs(events, windows)
+    finest, every = (
+        Inputs(_files(events), _asking({"slices": tumbling("5 seconds")})),
+        _inputs(events, windows),
+    )
     one, all_ = _stock(finest), _shared(every)
     wrong = (*_wrong("5 s", one, finest), *_wrong(f"{windows} windows", all_, every))
     row: Row = {
@@ -198,19 +209,6 @@ def _state(quick: bool) -> Sheet:
 def _wrong(what: str, ran: Ran, inputs: Inputs) -> tuple[str, ...]:
     wanted = _expected(inputs)
     return () if ran.answer == wanted else (f"{what}: {ran.answer}, and not {wanted}",)
-
-
-def _slices(seconds: int) -> Query:
-    asked = _query(1)
-    return Query(
-        "finest",
-        source=asked.source,
-        time=asked.time,
-        keys=dict(asked.keys),
-        windows={"slices": tumbling(f"{seconds} seconds")},
-        aggs=dict(asked.aggs),
-        watermark=_WATERMARK,
-    )
 
 
 STATE = Table(
@@ -317,4 +315,63 @@ KEYS_10000 = Race(
     item="event",
 )
 
-ENTRIES: tuple[Entry, ...] = (TUMBLING_20, STATE, ONE_MORE, KEYS_10000)
+
+_HOP_RATE, _HOP_KEYS = 1000.0, 1_000
+_HOUR_S, _TICK_S = 3_600, 10
+
+
+@cache
+def _hour_and_ticks(hour_s: int, ticks: int) -> Path:
+    """Write what a long window reads as one file, and micro-batches of ten seconds after it."""
+    rate = round(_HOP_RATE)
+    sizes = [hour_s * rate, *[_TICK_S * rate] * ticks]
+    return _files_of(sensors(sum(sizes), 7, devices=_HOP_KEYS, rate=_HOP_RATE), sizes)
+
+
+def _columnar(inputs: Inputs) -> Ran:
+    from weft.engines.spark.streaming.columnar.strategy import stored_for
+
+    known, source = Statistics(rate=_HOP_RATE, keys=_HOP_KEYS), _stream(inputs.directory)
+    asked = Workload([inputs.query])
+    with stored_for("columnar", source.sparkSession):
+        rows = run(asked, {"readings": source}, statistics=known, strategy="columnar")
+        return _run(inputs.query, rows)
+
+
+def _ranges(quick: bool) -> Sheet:
+    """Time the micro-batches of a short and of a long hop that slide alike, turn by turn."""
+    hour_s, ticks, rounds = (30, 3, 1) if quick else (_HOUR_S, 20, 3)
+    directory = _hour_and_ticks(hour_s, ticks)
+    short, long = (10, 30) if quick else (60, _HOUR_S)
+    times: dict[int, list[int]] = {short: [], long: []}
+    wrong: tuple[str, ...] = ()
+    for _ in range(rounds):
+        for seconds, own in times.items():
+            hop = hopping(f"{seconds} seconds", "1 second")
+            asked = Inputs(directory, _asking({"hop": hop}))
+            ran = _columnar(asked)
+            own += ran.batch_ms[2:]  # the first one has the hour, and the next one new workers
+            wrong += _wrong(f"{seconds} s by 1 s", ran, asked)
+    medians = {seconds: statistics.median(own) for seconds, own in times.items()}
+    row: Row = {
+        "short ms": medians[short],
+        "long ms": medians[long],
+        "ratio": medians[long] / medians[short],
+    }
+    return Sheet((row,), wrong)
+
+
+RANGES = Table(
+    name="spark-stream/ranges",
+    question="What does a micro-batch of a hop of 3600 s by 1 s cost, when one of 60 s costs 1?",
+    columns=(
+        Column("short ms", ",.0f"),
+        Column("long ms", ",.0f"),
+        Column("ratio", ".3f"),
+    ),
+    compute=_ranges,
+    limits=(Limit("ratio", at_most=1.5, at_quick=False),),
+    needs=_NEEDS,
+)
+
+ENTRIES: tuple[Entry, ...] = (TUMBLING_20, STATE, ONE_MORE, KEYS_10000, RANGES)

@@ -120,14 +120,16 @@ def _roll_every_nth(
     apart = inner.range_us // inner.slide_us
     phases = (flow.starts_us - inner.offset_us) // inner.slide_us % apart
     order = np.lexsort((flow.starts_us, phases, flow.keys))
-    lanes = flow.take(order)
-    lane_keys = lanes.keys.astype(np.int64) * apart + phases[order]
-    reach = PeriodicWindow((count - 1) * inner.range_us + 1, outer.slide_us, outer.offset_us)
-    found = window_ranges(reach, lane_keys, lanes.starts_us)
-    own = (found.window_starts_us - inner.offset_us) // inner.slide_us % apart
-    kept = np.flatnonzero(lane_keys[found.starts] % apart == own)
-    starts_us = found.window_starts_us[kept]
-    starts, ends = found.starts[kept], found.ends[kept]
+    lanes, phases = flow.take(order), phases[order]
+    lane_keys = lanes.keys.astype(np.int64) * apart + phases
+    # A lane has the begins of its own instances alone: the search asks for no begin of another,
+    # of which there may be thousands for each of its own.
+    begins_us = inner.offset_us + phases * inner.slide_us
+    reach = PeriodicWindow((count - 1) * inner.range_us + 1, inner.range_us)
+    found = window_ranges(reach, lane_keys, lanes.starts_us - begins_us)
+    all_starts_us = found.window_starts_us + begins_us[found.starts]
+    kept = np.flatnonzero((all_starts_us - outer.offset_us) % outer.slide_us == 0)
+    starts, ends, starts_us = found.starts[kept], found.ends[kept], all_starts_us[kept]
     ends_us = starts_us + outer.range_us
     rolled = lanes.over_ranges(starts, ends, starts_us, ends_us, wanted, technique)
     return rolled.take(np.lexsort((rolled.starts_us, rolled.keys)))
