@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from weft.engines.local.operator import ScopeOperator
 from weft.engines.local.output.tables import result_table
 from weft.engines.local.running_scopes import running_scopes
 from weft.engines.local.state import slice_stretches
+from weft.engines.local.state.chunks import flow_chunk, read_flow
 from weft.engines.local.windows.events import read_scan
 from weft.engines.schema import result_schema
 from weft.plan.nodes import topological
@@ -30,9 +32,14 @@ RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=list(He
 class Host:
     """Drives the operators of a workload, and keeps what they say they changed."""
 
-    def __init__(self, workload: weft.Workload, schema: pa.Schema) -> None:
+    def __init__(
+        self, workload: weft.Workload, schema: pa.Schema, technique: str | None = None
+    ) -> None:
         # One operator is driven by itself: none regroups what another has sliced.
-        self.plan = weft.optimize(workload, engine="local", key_sets="apart")
+        planner = "auto" if technique is None else "slice"
+        self.plan = weft.optimize(
+            workload, planner, engine="local", key_sets="apart", technique=technique
+        )
         self.schema = schema
         self.operators = [one.operator for ops in running_scopes(self.plan).values() for one in ops]
         self.chunks: list[dict[str, bytes]] = [{} for _ in self.operators]
@@ -119,11 +126,11 @@ def go_on_from_changes(
     assert left <= {"counters", "keys", "window"}
 
 
-def one_window(**windows: Any) -> Host:
+def one_window(technique: str | None = None, **windows: Any) -> Host:
     query = weft.Query(
         "q", source="s", time="ts", keys=["k"], windows=windows, aggs={"n": weft.agg.sum("x")}
     )
-    return Host(weft.Workload([query]), batch_at(0).schema)
+    return Host(weft.Workload([query]), batch_at(0).schema, technique)
 
 
 def batch_at(*times: int, key: str = "a") -> pa.Table:
@@ -158,6 +165,32 @@ def test_slices_that_no_event_comes_to_share_a_chunk() -> None:
     host.move()
     host.push(batch_at(9010), 9010)
     assert sum(map(len, host.closed["q"])) == 901
+
+
+def test_chunks_in_the_order_of_time_are_read_too() -> None:
+    """As checkpoints had them before they were sorted by keys."""
+    host, moving = (one_window("two_stacks_lite", w=weft.hopping(1000, 10)) for _ in range(2))
+    for one in (host, moving):
+        for key in "ba":
+            one.push(batch_at(*range(0, 2000, 10), key=key), 0)
+        one.push(batch_at(2000), 1500)
+    moving.write()
+    (chunks,) = moving.chunks
+    (base,) = moving.operators[0].plan.bases.values()
+    for name in [name for name in chunks if name.startswith("slices/")]:
+        flow = read_flow(chunks[name], tuple(base.partials))
+        chunks[name] = flow_chunk(flow.take(np.argsort(flow.starts_us, kind="stable")))
+    moving.move()
+    (operator,) = moving.operators
+    held = operator.slices_of(next(iter(operator.plan.bases)))
+    assert any(len(flow) > 64 for flow in held)
+    assert all((np.diff(flow.keys) >= 0).all() for flow in held)
+    for one in (host, moving):
+        one.push(batch_at(2010), 2010)
+        one.push(batch_at(2500), None)
+    rows = [[t.to_pylist() for t in one.closed["q"]] for one in (host, moving)]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 3
 
 
 def test_slices_that_nobody_needs_are_removed() -> None:

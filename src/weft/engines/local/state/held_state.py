@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from weft.engines.local.values.keys import KeyCodes
     from weft.engines.local.windows.event_windows import Delimited
     from weft.engines.local.windows.flow import Flow
+    from weft.engines.local.windows.slice_log import SliceLog
     from weft.engines.local.windows.timed_plan import TimedPlan
     from weft.plan import Node
 
@@ -21,10 +22,15 @@ class HeldState(Protocol):
     delimited: list[Delimited]
     codes: KeyCodes
     runs: dict[Node, list[Flow]]
+    past: dict[Node, SliceLog]
     since_us: dict[Node, int]
 
     def slices_of(self, node: Node) -> list[Flow]:
         """Return all slices that are held of a base."""
+        ...
+
+    def final_before(self, node: Node) -> int | None:
+        """Return up to where the stores over a base have slices for final; None without any."""
         ...
 
     def counters(self) -> dict[str, Any]:

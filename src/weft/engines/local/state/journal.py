@@ -240,8 +240,9 @@ def _within(runs: list[Flow], stretches: list[Stretch]) -> Iterator[tuple[Stretc
         return flow.take(np.flatnonzero((at >= 0) & (flow.starts_us <= highs[at])))
 
     flow = merged([inside(run) for run in runs])
-    flow = flow.take(np.argsort(flow.starts_us, kind="stable"))
-    firsts = np.searchsorted(flow.starts_us, lows)
-    stops = np.searchsorted(flow.starts_us, highs, side="right")
+    order = np.argsort(flow.starts_us, kind="stable")
+    starts_us = flow.starts_us[order]
+    firsts = np.searchsorted(starts_us, lows)
+    stops = np.searchsorted(starts_us, highs, side="right")
     for stretch, first, stop in zip(stretches, firsts.tolist(), stops.tolist(), strict=True):
-        yield stretch, flow.take(np.arange(first, stop))
+        yield stretch, flow.take(np.sort(order[first:stop]))

@@ -15,13 +15,14 @@ from weft.engines.local.state.chunks import (
 )
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
 from weft.engines.local.state.journal import Chunks, Journal
-from weft.engines.local.windows.slice_log import side_by_side
+from weft.engines.local.windows.slice_log import SliceLog, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from weft.engines.local.state.held_state import HeldState
     from weft.engines.local.windows.flow import Flow
+    from weft.plan import Node
 
 
 def snapshot(operator: HeldState, trust: Trust = NO_PICKLES) -> Chunks:
@@ -46,7 +47,10 @@ def restore(operator: HeldState, chunks: Mapping[str, bytes], trust: Trust = NO_
         owner = rest.partition("/")[0]
         if kind in ("shape", "slices"):
             partials = tuple(operator.plan.bases[nodes[owner]].partials)
-            runs.setdefault(owner, []).append(read_flow(chunks[name], partials, trust))
+            flow = read_flow(chunks[name], partials, trust)
+            if (flow.keys[1:] < flow.keys[:-1]).any():  # older versions wrote by time
+                flow = flow.take(np.lexsort((flow.starts_us, flow.keys)))
+            runs.setdefault(owner, []).append(flow)
         elif kind == "window":
             windows[owner].discretizer.restore(read_values(chunks[name]))
         elif kind == "kept":
@@ -54,9 +58,24 @@ def restore(operator: HeldState, chunks: Mapping[str, bytes], trust: Trust = NO_
         elif kind == "waiting":
             rows = read_rows(chunks[name], stores[owner].partials, trust)
             stores[owner].waiting.append(rows)
-    # A slice is in one chunk: no two of them have to be merged, one after the other.
     for owner, flows in runs.items():
-        flow, oldest = side_by_side(flows), operator.since_us.get(nodes[owner])
-        if oldest is not None and len(flow) and int(flow.starts_us.min()) < oldest:
-            flow = flow.take(np.flatnonzero(flow.starts_us >= oldest))  # gone, but not its chunk
-        operator.runs[nodes[owner]] = [flow]
+        _hold(operator, nodes[owner], flows)
+
+
+def _hold(operator: HeldState, node: Node, flows: Sequence[Flow]) -> None:
+    """Let an operator hold slices; one is in one chunk, so no two have to be merged."""
+    oldest, final = operator.since_us.get(node), operator.final_before(node)
+    filled = sorted((flow for flow in flows if len(flow)), key=lambda one: int(one.starts_us.min()))
+    # What stores have for final stays as it was written, chunk after chunk. Sets get thinner.
+    past = 0
+    if final is not None and not flows[0].sets:
+        past = sum(int(flow.starts_us.max()) < final for flow in filled)
+    if past:
+        operator.past[node] = SliceLog.of(filled[:past])
+    empty = flows[0].take(np.empty(0, np.int64))
+    flow = side_by_side([empty, *filled[past:]])
+    if oldest is not None:  # before it slices are gone, but not their chunks
+        if past:
+            operator.past[node].forget(oldest)
+        flow = flow.take(np.flatnonzero(flow.starts_us >= oldest))
+    operator.runs[node] = [flow]

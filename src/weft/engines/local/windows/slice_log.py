@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,12 @@ class SliceLog:
     pieces: list[Flow] = field(default_factory=list)
     lows: list[int] = field(default_factory=list)  # the first start of each piece
     highs: list[int] = field(default_factory=list)  # and the last
+
+    @staticmethod
+    def of(flows: Sequence[Flow]) -> SliceLog:
+        """Make a log of flows that come one after the other in time."""
+        lows, highs = ([int(end(one.starts_us)) for one in flows] for end in (np.min, np.max))
+        return SliceLog([*flows], lows, highs)
 
     def __len__(self) -> int:
         return sum(map(len, self.pieces))
@@ -95,20 +102,22 @@ def side_by_side(flows: Sequence[Flow]) -> Flow:
     keys = np.concatenate([flow.keys for flow in flows])
     starts_us = np.concatenate([flow.starts_us for flow in flows])
     partials = {p: concat([f.partials[p] for f in flows]) for p in flows[0].partials}
-    return Flow(keys, starts_us, None, partials).take(_order(keys, starts_us))
+    order = _by_key(keys) if _follow(flows) else np.lexsort((starts_us, keys))
+    return Flow(keys, starts_us, None, partials).take(order)
 
 
-def _order(keys: NDArray[np.integer], starts_us: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the order by keys and starts.
+def _follow(flows: Sequence[Flow]) -> bool:
+    """Tell whether flows come one after the other in time."""
+    bounds = [(f.starts_us.min(), f.starts_us.max()) for f in flows if len(f)]
+    return all(before[1] <= after[0] for before, after in pairwise(bounds))
 
-    Pieces that come one after the other in time need only their keys put in order, and keys of
-    16 bits are counted, not compared.
 
-    >>> _order(np.array([1, 0, 1], np.int32), np.array([5, 6, 7])).tolist()
+def _by_key(keys: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the order by keys; rows of one stay as they are. Those of 16 bits are only counted.
+
+    >>> _by_key(np.array([1, 0, 1], np.int32)).tolist()
     [1, 0, 2]
     """
-    if (starts_us[1:] < starts_us[:-1]).any():
-        return np.lexsort((starts_us, keys))
     narrow = keys.astype(np.uint16) if keys.max(initial=0) < 1 << 16 else keys
     return np.argsort(narrow, kind="stable")
 
