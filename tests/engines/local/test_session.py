@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.bench.suite.techniques.pushes import Load
 from weft.sessions.local_session import LocalSession
 from weft.testing import assert_same_rows
 from weft.testing.strategies import events, windows, workloads
@@ -163,3 +165,23 @@ def test_keys_that_are_known_or_new_or_null_meet_in_the_same_windows(drawn: Any,
             order = [*zip(ends.to_pylist(), places, starts.to_pylist(), keys, strict=True)]
             assert order == sorted(order)
     rows.check(weft.run(workload, {"events": table}, engine="reference"))
+
+
+def test_a_push_costs_an_hour_by_the_second_what_it_costs_ten_seconds() -> None:
+    """With the plan that a session takes when nobody says anything."""
+    medians = []
+    for seconds in (10, 3600):
+        hop = weft.hopping(f"{seconds} seconds", "1 second")
+        query = weft.Query(
+            "q", source="s", time="ts", keys=["k"], windows={"h": hop}, aggs={"v": "sum(n)"}
+        )
+        session, load = LocalSession(query), Load(50, (seconds,))
+        session.push("s", load.events(0, seconds))
+        took = []
+        for at in range(seconds, seconds + 40):
+            batch = load.events(at, 1)
+            start = perf_counter()
+            session.push("s", batch)
+            took.append(perf_counter() - start)
+        medians.append(sorted(took)[len(took) // 2])
+    assert medians[1] < 5 * medians[0]

@@ -13,8 +13,9 @@ from weft.cost.volumes import Volumes
 from weft.engines.local.windows.slices import edges_as_cut, slices_of_edges
 from weft.kernels.grouping import dense, edges
 from weft.kernels.grouping.slices import EdgeHorizon, slices_of
-from weft.plan.nodes import FOLD, Roll, Scan, Slice
+from weft.plan.nodes import FOLD, RANGES, Emit, Roll, Scan, Slice
 from weft.statistics import Statistics
+from weft.techniques import INCREMENTAL
 from weft.window import Edges, tumbling
 
 SPAN_US = 3_600_000_000
@@ -72,6 +73,33 @@ def test_windows_on_the_same_slices_close_together_in_a_session() -> None:
     # Only the local engine has sessions: a stream of Spark keeps its pace.
     stream = weft.optimize(asked, session=True, micro_batch="1 hour")
     assert stream.cost == weft.optimize(asked, micro_batch="1 hour").cost
+
+
+@pytest.mark.parametrize("rate", [1.0, 200.0, 100_000.0])
+@pytest.mark.parametrize("push", ["1 second", "1 minute"])
+def test_a_long_hop_of_a_session_is_kept_as_events_come(rate: float, push: str) -> None:
+    """Put together of what windows below it gave, it would read an hour with every push."""
+    hops = {"1h/1s": weft.hopping("1 hour", "1 second"), "5m/1s": weft.hopping("5 m", "1 s")}
+    asked = weft.Query("q", source="s", keys=["k"], windows=hops, aggs={"n": weft.agg.sum("x")})
+    known = Statistics(rate=rate, keys=200)
+    plan = weft.optimize(asked, "auto", "local", known, session=True, micro_batch=push)
+    assert {n.technique in INCREMENTAL for n in plan.nodes if isinstance(n, Roll)} == {True}
+    fed = weft.optimize(asked, "factor", "local", known, session=True, micro_batch=push)
+    assert fed.cost > plan.cost
+
+
+def test_what_a_session_puts_together_anew_is_priced_by_what_is_held() -> None:
+    """A minute is read sixty times as often as it is new, if it is read every second."""
+    minute = weft.hopping("1 minute", "1 second")
+    slices = Slice(Scan("s", "t", None, ()), (), Edges.of([tumbling(1_000_000)]), ())
+    count = (Partial("count_rows", ()),)
+    known = Statistics(rate=50.0, keys=1)
+    for technique, times in (("one_by_one", 61), ("two_stacks_lite", 1)):
+        roll = Roll((slices,), minute, RANGES, (), count, technique)
+        emit = Emit((roll,), "q", "w", ())
+        volumes = Volumes(known, SPAN_US, pushes=3600)
+        work = KernelWork("local", volumes).works((slices.input, slices, roll, emit))[roll]
+        assert work["local", "read_partial"] == pytest.approx(times * 3600, rel=0.05)
 
 
 def test_a_table_of_many_edges_is_right() -> None:

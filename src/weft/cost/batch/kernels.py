@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from weft.aggregates.kinds import GROWING_KINDS
 from weft.cost.batch.work import Work, total, work
-from weft.plan.nodes import PICK, STAIR, Node, Roll, Scan, Slice, regroups
-from weft.techniques import LAZY, TECHNIQUES
+from weft.plan.nodes import PICK, STAIR, Emit, Node, Roll, Scan, Slice, regroups
+from weft.techniques import INCREMENTAL, LAZY, TECHNIQUES
 from weft.window import Edges, PeriodicWindow
 from weft.window.edges import even_or_not
 
@@ -40,6 +40,7 @@ class KernelWork:
         readers: Counter[tuple[Node, str | None]] = Counter(
             (n.feeder, n.technique) for n in nodes if isinstance(n, Roll)
         )
+        anew = self._read_anew(nodes)
         found: dict[Node, Work] = {}
         for node in nodes:
             if isinstance(node, Slice):
@@ -47,7 +48,45 @@ class KernelWork:
             elif isinstance(node, Roll):
                 sharers = readers[node.feeder, node.technique]
                 found[node] = self.rolled(node, sharers, sliced=node in given)
+                if anew.get(node):
+                    again = self._read_again(node, anew[node])
+                    found[node] = total(found[node], again)
         return found
+
+    def _read_anew(self, nodes: tuple[Node, ...]) -> dict[Roll, float]:
+        """Return for how much time, in all, the Rolls of a session read what they read before.
+
+        Windows that are kept take in what is new. Others are put together of all slices that are
+        held whenever they close, or a window that they feed does.
+        """
+        if self.volumes.pushes == 1:
+            return {}
+        push_us = self.volumes.lasts_us / self.volumes.pushes
+        held_us: dict[Node, float] = {}  # how long slices stay, as the longest reader needs them
+        closings: dict[Roll, float] = {}
+        emitted = {roll for node in nodes if isinstance(node, Emit) for roll in node.inputs}
+        rolls = [node for node in nodes if isinstance(node, Roll)]
+        for roll in reversed(rolls):
+            own = self._closings(roll, 1) if roll in emitted else 0.0
+            closings[roll] = max(own, closings.get(roll, 0.0))
+            for node in roll.inputs:
+                above = max(self.volumes.range_us(roll.window), held_us.get(roll, 0.0))
+                held_us[node] = max(above, held_us.get(node, 0.0))
+                if isinstance(node, Roll) and roll.read != PICK:
+                    closings[node] = max(closings[roll], closings.get(node, 0.0))
+        found: dict[Roll, float] = {}
+        for roll in rolls:
+            if roll.technique in INCREMENTAL or roll.read == PICK:
+                continue
+            held = max(held_us.get(n, 0.0) for n in (roll, *roll.inputs)) + push_us
+            found[roll] = max(closings[roll] * held - self.volumes.lasts_us, 0.0)
+        return found
+
+    def _read_again(self, node: Roll, time_us: float) -> Work:
+        """Read and combine what is fed once more, for so much time in all."""
+        base = node if isinstance(node.feeder, Scan) else node.feeder
+        rows = self.volumes.rows(base) / self.volumes.lasts_us * time_us
+        return work(self.engine, read_partial=rows, combine=rows * len(node.partials))
 
     def _sliced(self, node: Slice) -> Work:
         if isinstance(node.input, Scan):
