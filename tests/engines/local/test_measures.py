@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import weft
@@ -72,3 +75,11 @@ def test_a_session_tells_time_and_memory() -> None:
     if Path("/proc/self/statm").exists():
         assert last.peak_bytes is not None
         assert last.peak_bytes > last.state_bytes
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
+def test_the_memory_of_the_process_that_started_this_one_is_not_counted() -> None:
+    held = np.ones(600 << 17)
+    code = "from weft.engines.measures import peak_resident_bytes as p; print(p())"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(told.stdout) < held.nbytes

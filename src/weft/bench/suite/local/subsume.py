@@ -77,9 +77,9 @@ def _bytes_of_windows(session: weft.LocalSession) -> dict[PeriodicWindow, int]:
     found: dict[PeriodicWindow, int] = {}
     for stream in session._streams.values():
         for operator in stream.operators:
-            for node, flows in operator.runs.items():
+            for node in operator.plan.bases:
                 if isinstance(node, Roll) and isinstance(node.window, PeriodicWindow):
-                    found[node.window] = sum(flow.nbytes for flow in flows)
+                    found[node.window] = sum(flow.nbytes for flow in operator.slices_of(node))
     return found
 
 
