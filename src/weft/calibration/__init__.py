@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from weft.calibration.batch import EVENTS as BATCH_EVENTS
 from weft.calibration.batch import batch_probes
 from weft.calibration.fit import Calibration, Probe, fit
 from weft.calibration.past_runs import remembered
+from weft.calibration.random_plans import workload_probes
 from weft.calibration.stream import EVENTS as STREAM_EVENTS
 from weft.calibration.stream import stream_probes
 from weft.cost.prices import COLUMNAR_PRICES, NATIVE_PRICES, user_coefficients
@@ -32,6 +34,7 @@ _FILES = {
     "spark": (NATIVE_PRICES, COLUMNAR_PRICES),
     STREAM: (STREAM, STREAM_COLUMNAR),
 }
+_WITH_WORKLOADS = ("spark", "local")
 
 __all__ = ["EVENTS", "Calibration", "Probe", "calibrate", "engines_of", "fit", "learned", "save"]
 
@@ -41,19 +44,29 @@ def calibrate(
     events: int | None = None,
     progress: Callable[[str], None] = lambda name: None,
     clock: Clock = "wall",
+    workloads: int = 0,
 ) -> Calibration:
-    """Run the probes of an engine and fit its coefficients."""
+    """Run the probes of an engine, and plans of random workloads, and fit its coefficients."""
     if engine not in EVENTS:
         raise UnsupportedError(
             f"there is nothing to calibrate on {engine!r}", hint=f"use one of {', '.join(EVENTS)}"
         )
+    if workloads and engine not in _WITH_WORKLOADS:
+        raise UnsupportedError(
+            f"random workloads are not run to calibrate {engine!r}",
+            hint=f"leave them out, or calibrate {' or '.join(_WITH_WORKLOADS)}",
+        )
     number = events or EVENTS[engine]
+    words = f"weft calibrate --engine {engine}"
     made = (
         stream_probes(number, progress)
         if engine == STREAM
         else batch_probes(engine, number, progress, clock)
     )
-    return fit(engines_of(engine), tuple(made), f"weft calibrate --engine {engine}")
+    if workloads:
+        words += f" --workloads {workloads}"
+        made = chain(made, workload_probes(engine, workloads, number, progress, clock))
+    return fit(engines_of(engine), tuple(made), words)
 
 
 def learned(engine: str) -> Calibration:

@@ -187,7 +187,8 @@ def batch_probes(
     with TemporaryDirectory(prefix="weft-calibrate-") as folder:
         for number, source in enumerate(SOURCES):
             table = source.table(events)
-            frame = _on_engine(engine, source, table, Path(folder, str(number)))
+            place = Path(folder, str(number))
+            frame = on_engine(engine, table, place, adaptive=source.adaptive)
             known = source.statistics(events)
             if number == 0:
                 progress("plans that nobody times: classes are loaded, code is compiled")
@@ -217,16 +218,17 @@ def _warm_up(source: Source, frame: Any, known: Statistics, engine: str) -> None
             timed(plan, frame, engine, planner)
 
 
-def _on_engine(engine: str, source: Source, table: pa.Table, path: Path) -> Any:
+def on_engine(engine: str, table: pa.Table, path: Path, *, adaptive: bool) -> Any:
+    """Give events to an engine: to Spark as files, in a session that plans anew or does not."""
     if engine != "spark":
         return table
     from weft.engines.spark.session import local_session
     from weft.tables import write_table
 
     session = local_session()
-    session.conf.set(_ADAPTIVE, str(source.adaptive).lower())
+    session.conf.set(_ADAPTIVE, str(adaptive).lower())
     partitions = str(session.sparkContext.defaultParallelism)
-    session.conf.set(_PARTITIONS, _USUAL_PARTITIONS if source.adaptive else partitions)
+    session.conf.set(_PARTITIONS, _USUAL_PARTITIONS if adaptive else partitions)
     # From files: rows that are part of a plan would be compared whenever Spark compares plans.
     length = table.num_rows // PARTS + 1
     for part in range(PARTS):
@@ -249,8 +251,15 @@ def _probe(
     else:
         by = "independent" if planner == STOCK else planner
         plan = optimize(workload, by, engine, known, strategy=strategy)
+    return probe_of(name, plan, frame, known, planner, clock)
+
+
+def probe_of(
+    name: str, plan: Plan, frame: Any, known: Statistics, planner: str, clock: Clock
+) -> Probe:
+    """Time a plan, or stock Spark in its place, and count its work."""
     counted = work_of(plan, known, planner)
-    seconds = sorted(timed(plan, frame, engine, planner, clock) for _ in range(_ROUNDS))
+    seconds = sorted(timed(plan, frame, plan.engine, planner, clock) for _ in range(_ROUNDS))
     return Probe(name, seconds[0] * 1e3, counted, seconds[1] / seconds[0] - 1)
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from weft.calibration import Probe, calibrate, fit, learned, save
 from weft.calibration.past_runs import remember
+from weft.calibration.random_plans import workload_probes
 from weft.cost.prices import coefficients_of, shipped_coefficients, user_coefficients
 from weft.engines.measures import Measures
-from weft.errors import DataError
+from weft.errors import DataError, UnsupportedError
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +30,23 @@ def test_calibration_fits_the_reference_engine() -> None:
     calm = replace(found, probes=tuple(replace(p, spread=0.0) for p in found.probes))
     assert save(calm) == (user_coefficients("reference"),)
     assert coefficients_of("reference") == fitted
+
+
+def test_plans_of_random_workloads_are_probes_too() -> None:
+    seen: list[str] = []
+    probes = list(workload_probes("local", 2, 2_000, seen.append, "wall"))
+    assert len(seen) == len(probes) >= 2
+    assert len({probe.name for probe in probes}) == len(probes)
+    for probe in probes:
+        assert probe.ms > 0
+        assert probe.work["local", "run"] == 1
+        assert probe.work["local", "fold_event"] >= 200
+
+
+def test_random_workloads_are_not_run_where_nobody_compares_plans() -> None:
+    with pytest.raises(UnsupportedError, match="not run to calibrate 'reference'") as refused:
+        calibrate("reference", workloads=3)
+    assert refused.value.hint == "leave them out, or calibrate spark or local"
 
 
 def test_a_busy_host_is_refused() -> None:

@@ -46,6 +46,16 @@ def command(
             show_default=True,
         ),
     ] = Clock.wall,
+    workloads: Annotated[
+        int,
+        typer.Option(
+            "--workloads",
+            metavar="N",
+            min=0,
+            help="Time the plans of so many random workloads too, and fit prices to both.",
+            show_default=True,
+        ),
+    ] = 0,
     from_runs: Annotated[
         bool,
         typer.Option("--from-runs", help="Learn from runs that `weft run --stats` measured."),
@@ -63,7 +73,7 @@ def command(
     from weft.calibration import learned, save
     from weft.cli.screen import say
 
-    calibration = learned(engine) if from_runs else _measured(engine, events, clock)
+    calibration = learned(engine) if from_runs else _measured(engine, events, clock, workloads)
     _show(calibration)
     if dry_run:
         say("kept nothing")
@@ -72,13 +82,13 @@ def command(
         say(f"wrote {place}")
 
 
-def _measured(engine: str, events: int | None, clock: Clock) -> "Calibration":
+def _measured(engine: str, events: int | None, clock: Clock, workloads: int) -> "Calibration":
     from weft.calibration import calibrate
     from weft.cli.screen import working
 
     probes = deque([""], maxlen=1)
     with working(f"running probe plans on {engine}", lambda: probes[0]):
-        return calibrate(engine, events, probes.append, clock.value)
+        return calibrate(engine, events, probes.append, clock.value, workloads)
 
 
 def _show(calibration: "Calibration") -> None:

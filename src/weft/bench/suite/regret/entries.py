@@ -6,14 +6,15 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from weft.bench.frame import Column, Entry, Limit, Row, Sheet, Table
-from weft.bench.suite.regret.draws import drawn, number_of
+from weft.bench.suite.regret.draws import number_of
 from weft.bench.suite.regret.runs import NONE, TRUE, WRONG, on_local, on_spark, on_streams
+from weft.generate.random_workloads import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from weft.bench.suite.regret.draws import Drawn
     from weft.bench.suite.regret.runs import Regrets
+    from weft.generate.random_workloads import Drawn
 
 _WORKLOADS, _STREAMS, _QUICK = 60, 20, 2
 _EVENTS = (100_000, 5_000_000)

@@ -9,24 +9,21 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.bench.suite.regret.draws import mistaken
-from weft.calibration.batch import PARTS, timed
-from weft.errors import UnsupportedError
-from weft.plan.body import STOCK, STRATEGIES
-from weft.planners.portfolio import PLANNERS, optimize
+from weft.calibration.batch import on_engine, timed
+from weft.calibration.random_plans import HOPELESS, identity, planned, plans_of
+from weft.plan.body import STOCK
 from weft.statistics import Statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from weft.bench.suite.regret.draws import Drawn
+    from weft.generate.random_workloads import Drawn
     from weft.plan import Plan
 
 TRUE, NONE, WRONG = "true", "none", "wrong"
 # How often every plan is timed, in turns: plans take about the same, and differ by less than what
 # the machine does beside them. On Spark, where a run takes seconds, fewer must do.
 _ROUNDS, _SPARK_ROUNDS = 5, 2
-# Plans that are expected to take so much longer than the best are not waited for.
-_HOPELESS = 8.0
 
 
 class Timed(NamedTuple):
@@ -54,40 +51,6 @@ class Regrets(NamedTuple):
         return self.picked_ms[known] / self.best_ms
 
 
-def plans_of(
-    drawn: Drawn, engine: str, known: Statistics, micro_batch_us: int | None
-) -> Iterator[tuple[str, Plan]]:
-    """Plan with every planner and strategy; plans that are alike are given once."""
-    seen: set[object] = set()
-    for planner in PLANNERS:
-        for strategy in STRATEGIES if engine == "spark" else (None,):
-            try:
-                plan = _planned(drawn, planner, engine, known, micro_batch_us, strategy)
-            except UnsupportedError:
-                continue  # native states do not hold every plan
-            if identity(plan) not in seen:
-                seen.add(identity(plan))
-                yield " ".join(filter(None, (planner, strategy))), plan
-
-
-def _planned(
-    drawn: Drawn,
-    planner: str,
-    engine: str,
-    known: Statistics,
-    micro_batch_us: int | None,
-    strategy: str | None = None,
-) -> Plan:
-    return optimize(
-        drawn.workload(), planner, engine, known, strategy=strategy, micro_batch=micro_batch_us
-    )
-
-
-def identity(plan: Plan) -> object:
-    """What makes two plans run alike."""
-    return plan.fingerprint, *((c.strategy, c.ships) for c in plan.strategies)
-
-
 def regrets(
     drawn: Drawn,
     engine: str,
@@ -98,17 +61,19 @@ def regrets(
 ) -> Regrets:
     """Time all plans of a workload, and those that are picked with less knowledge."""
     truth = facts(drawn.statistics)
-    plans = sorted(plans_of(drawn, engine, truth, micro_batch_us), key=lambda p: p[1].cost)
+    plans = sorted(
+        plans_of(drawn.workload(), engine, truth, micro_batch_us), key=lambda p: p[1].cost
+    )
     told = {TRUE: truth, NONE: facts(Statistics()), WRONG: mistaken(truth, drawn.seed)}
     picked = {
-        known: _planned(drawn, "auto", engine, statistics, micro_batch_us)
+        known: planned(drawn.workload(), "auto", engine, statistics, micro_batch_us)
         for known, statistics in told.items()
     }
     every = {identity(plan): ("auto", plan) for plan in picked.values()}
     hopeful = {
         identity(plan): (label, plan)
         for label, plan in plans
-        if plan.cost <= _HOPELESS * plans[0][1].cost
+        if plan.cost <= HOPELESS * plans[0][1].cost
     }
     every |= hopeful
     took: dict[object, float] = dict.fromkeys(every, inf)
@@ -122,7 +87,7 @@ def regrets(
     picked_ms = {known: took[identity(plan)] for known, plan in picked.items()}
     stock = next((c for c in plans[0][1].candidates if c.planner == STOCK), None)
     stock_ms = None
-    if stock is not None and stock.cost <= _HOPELESS * plans[0][1].cost:
+    if stock is not None and stock.cost <= HOPELESS * plans[0][1].cost:
         stock_ms = min(run_ms(plans[0][1], STOCK) for _ in range(rounds))
     return Regrets(found, picked_ms, stock_ms)
 
@@ -139,18 +104,8 @@ def on_local(drawn: Drawn) -> Regrets:
 
 def on_spark(drawn: Drawn) -> Regrets:
     """Run on Spark, in a session as users have it: adaptive, with more partitions than cores."""
-    from weft.engines.spark.session import local_session
-    from weft.tables import write_table
-
-    session = local_session()
-    session.conf.set("spark.sql.adaptive.enabled", "true")
-    session.conf.set("spark.sql.shuffle.partitions", "8")
-    table = drawn.table()
-    length = table.num_rows // PARTS + 1
     with TemporaryDirectory(prefix="weft-regret-") as folder:
-        for part in range(PARTS):
-            write_table(table.slice(part * length, length), Path(folder, f"{part}.parquet"))
-        frame = session.read.parquet(folder)
+        frame = on_engine("spark", drawn.table(), Path(folder, "events"), adaptive=True)
 
         def run_ms(plan: Plan, label: str) -> float:
             return timed(plan, frame, "spark", label) * 1e3
