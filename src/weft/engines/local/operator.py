@@ -296,11 +296,6 @@ class ScopeOperator:
         past = self.past.get(node)
         return [*(() if past is None else past.pieces), *self.runs.get(node, ())]
 
-    def final_before(self, node: Node) -> int | None:
-        """Return up to where the stores over a base have slices for final; None without any."""
-        specs = (spec for spec in self.plan.stored if spec.base == node)
-        return max((spec.final_before(self.watermark_us) for spec in specs), default=None)
-
     def _slide_stores(self, closing: Closing) -> None:
         """Let stores take in what is final now, and hand on what they answer."""
         for spec in self.plan.stored:

@@ -24,13 +24,10 @@ class HeldState(Protocol):
     runs: dict[Node, list[Flow]]
     past: dict[Node, SliceLog]
     since_us: dict[Node, int]
+    watermark_us: int | None
 
     def slices_of(self, node: Node) -> list[Flow]:
         """Return all slices that are held of a base."""
-        ...
-
-    def final_before(self, node: Node) -> int | None:
-        """Return up to where the stores over a base have slices for final; None without any."""
         ...
 
     def counters(self) -> dict[str, Any]:

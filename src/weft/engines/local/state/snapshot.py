@@ -64,7 +64,8 @@ def restore(operator: HeldState, chunks: Mapping[str, bytes], trust: Trust = NO_
 
 def _hold(operator: HeldState, node: Node, flows: Sequence[Flow]) -> None:
     """Let an operator hold slices; one is in one chunk, so no two have to be merged."""
-    oldest, final = operator.since_us.get(node), operator.final_before(node)
+    oldest = operator.since_us.get(node)
+    final = operator.plan.final_before(node, operator.watermark_us)
     filled = sorted((flow for flow in flows if len(flow)), key=lambda one: int(one.starts_us.min()))
     # What stores have for final stays as it was written, chunk after chunk. Sets get thinner.
     past = 0

@@ -139,6 +139,11 @@ class TimedPlan:
             self.arrangement = arrange(emits)
         return self.arrangement
 
+    def final_before(self, node: Node, watermark_us: int | None) -> int | None:
+        """Return up to where the stores over a base have slices for final; None without any."""
+        specs = (spec for spec in self.stored if spec.base == node)
+        return max((spec.final_before(watermark_us) for spec in specs), default=None)
+
     def flow(self, node: Node, kept: Mapping[Node, Flow], made: dict[Node, Flow]) -> Flow:
         """Evaluate a Slice or a Roll over the slices kept; each node once."""
         if node not in made:
