@@ -194,6 +194,14 @@ def test_filters_share_within_a_twentieth_of_the_best_way(
     often=True,
     engine="spark",
 )
+@example(  # what is regrouped for kernels would be read once more, beside what Catalyst runs
+    chosen=[(), ("k",), ("flag",)],
+    counts=(1, 1, 20, 1, 1),
+    rate=1.0,
+    wide=False,
+    often=True,
+    engine="spark",
+)
 def test_key_sets_are_regrouped_within_a_twentieth_of_the_best_way(
     chosen, counts, rate, wide, often, engine
 ) -> None:

@@ -138,10 +138,14 @@ def optimize(
     chosen = choose(names, trials)
     _refuse_impossible(chosen)
     told: tuple[str, ...] = ()
-    if planner == "auto" and model != "paper" and key_sets != "apart" and len(scopes) > 1:
-        chosen, told = regrouped(scopes, chosen, desk, forced=key_sets == "together")
     together = contexts and isinstance(contexts[0].model, SparkModel)
     as_run: Callable[[Sequence[Trial]], Sequence[Trial]] = read_once if together else list
+    if planner == "auto" and model != "paper" and key_sets != "apart" and len(scopes) > 1:
+        forced = key_sets == "together"
+        mixed, notes = regrouped(scopes, chosen, desk, forced=forced)
+        # Scopes that are regrouped for kernels leave the one read of those that Catalyst runs.
+        if forced or _cost_of(as_run(mixed)) <= _cost_of(as_run(chosen)):
+            chosen, told = mixed, notes
     chosen = [*as_run(chosen)]
     among = {scan_below(t.proposal.emits[0]).source for t in chosen if t.planner == LATTICE}
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
@@ -175,6 +179,10 @@ def optimize(
         + tuple(join.note for join in joins),
         strategies=tuple(choice for trial in chosen for choice in trial.choices),
     )
+
+
+def _cost_of(trials: Sequence[Trial]) -> float:
+    return sum(sum(trial.costs) for trial in trials)
 
 
 def _check_names(
