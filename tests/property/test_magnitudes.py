@@ -36,6 +36,7 @@ FEW = settings(
 @FEW
 @given(st.integers(0, 2**31))
 @example(4)
+@example(1312)  # filters of which one is known more of than another
 def test_the_local_engine_answers_workloads_at_real_magnitudes(seed: int) -> None:
     """Again: `weft soak --minutes 0 --seed SEED`."""
     case = random_case(seed, most_rows=400)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
@@ -227,6 +228,19 @@ def test_key_sets_are_regrouped_within_a_twentieth_of_the_best_way(
     plan = optimize(weft.Workload(queries), "auto", engine, known)
     note(plan.explain())
     assert plan.cost <= 1.05 * best
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize("filters", ["together", "apart", None])
+def test_more_may_be_unknown_of_one_filter_than_of_another(engine, filters) -> None:
+    """Of what a filter keeps the rate follows from the part that it keeps."""
+    ask = {"source": "s", "keys": ["k"], "windows": {"m": "1 minute"}, "aggs": {"n": agg.count()}}
+    workload = weft.Workload(
+        weft.Query(f"q{at}", where=where, **ask) for at, where in enumerate([None, "a = 1"])
+    )
+    known = weft.Statistics(keys=5, duration="1 day")
+    plan = optimize(workload, "auto", engine, known, filters=filters)
+    assert {emit.query for emit in plan.emits} == {"q0", "q1"}
 
 
 def test_what_all_filters_ask_stays_in_the_one_scan() -> None:

@@ -27,9 +27,10 @@ def choose(names: Sequence[str], trials: Sequence[dict[str, Trial]]) -> list[Tri
 
     One planner for all is taken where that costs no more.
     """
-    if any(len(trial[name].cases) > 1 for trial in trials for name in names):
+    cases = max((len(trial[name].cases) for trial in trials for name in names), default=0)
+    if cases > 1:
         return [
-            trial[names[safest([trial[name].cases or (trial[name].cost,) for name in names])]]
+            trial[names[safest([[*map(trial[name].case, range(cases))] for name in names])]]
             for trial in trials
         ]
     cheapest = [min((trial[name] for name in names), key=lambda t: t.cost) for trial in trials]

@@ -309,7 +309,7 @@ def _costs(
     return [
         (sum(model.node_costs(together)) if together else 0.0)
         + (sum(_priced(own, model, strategy)) if own else 0.0)
-        + sum(_case(trial, at) for trial in others)
+        + sum(trial.case(at) for trial in others)
         for at, model in enumerate(models)
     ]
 
@@ -323,10 +323,6 @@ def _priced(nodes: tuple[Node, ...], model: BatchModel, strategy: str | None) ->
 def _is_native(trial: Trial) -> bool:
     """Tell whether a plan of a scope is part of the one chain that Catalyst runs for all."""
     return bool(trial.choices) and all(choice.strategy == NATIVE for choice in trial.choices)
-
-
-def _case(trial: Trial, at: int) -> float:
-    return trial.cases[at] if at < len(trial.cases) else trial.cost
 
 
 def _by(keys: Keys) -> str:

@@ -43,6 +43,10 @@ class Trial:
         """What all of it costs."""
         return sum(self.costs)
 
+    def case(self, at: int) -> float:
+        """Return what it costs in one case of the unknown; as expected, if it is known."""
+        return self.cases[at] if at < len(self.cases) else self.cost
+
     @property
     def changeable(self) -> float:
         """What it costs beside reading events and writing results, which every plan does."""
@@ -156,7 +160,11 @@ def _together(trials: Sequence[Trial]) -> Trial:
         nodes,
         tuple(prices[node] for node in nodes),
         choices=tuple(choice for trial in trials for choice in trial.choices),
-        cases=tuple(map(sum, zip(*(trial.cases for trial in trials), strict=False))),
+        # Less may be unknown of one scope than of another.
+        cases=tuple(
+            sum(trial.case(at) for trial in trials)
+            for at in range(max(len(trial.cases) for trial in trials))
+        ),
     )
 
 
