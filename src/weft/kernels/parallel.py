@@ -1,7 +1,8 @@
 """Kernels that run beside each other: compiled without the interpreter lock, over chunks of rows.
 
-Ordinary threads on ordinary kernels, rather than numba's own parallel loops: those bring a thread
-pool that does not survive the fork of a Spark worker, and a second compilation of every kernel.
+Ordinary threads on ordinary kernels, begun anew after a fork, rather than numba's own parallel
+loops: those bring threads that do not survive the fork of a Spark worker, and a second compilation
+of every kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Given = TypeVar("Given")
 Scalar = TypeVar("Scalar", bound="np.generic")
 
 THREADS = min(os.cpu_count() or 1, 4)
-ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has begun
+ROWS_PER_THREAD = 1 << 17  # fewer are done before a thread has begun with them
 
 
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -55,7 +56,7 @@ def threads_for(rows: int) -> int:
 
 @lru_cache(maxsize=1)
 def _helpers() -> ThreadPoolExecutor:
-    """Return the threads beside the one that asks; to start them anew takes as long as a push."""
+    """Return the threads beside the one that asks, which are started once."""
     return ThreadPoolExecutor(max(THREADS - 1, 1), thread_name_prefix="weft")
 
 

@@ -28,7 +28,7 @@ from weft.techniques import FAN_OUT
 from weft.window import CalendarWindow, CumulatingWindow, Edges, PeriodicWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from weft.plan import Emit, Node, Scope
     from weft.planners.base import Context
@@ -130,11 +130,16 @@ class Family:
 
 
 def regrouped(
-    scopes: Sequence[Scope], chosen: Sequence[Trial], desk: Desk, *, forced: bool = False
+    scopes: Sequence[Scope],
+    chosen: Sequence[Trial],
+    desk: Desk,
+    as_run: Callable[[Sequence[Trial]], Sequence[Trial]] | None = None,
+    *,
+    forced: bool = False,
 ) -> tuple[list[Trial], tuple[str, ...]]:
     """Put scopes together whose slices are cheaper regrouped; say which, and what is gained.
 
-    Where it is `forced`, whatever can be regrouped is.
+    Where it is `forced`, whatever can be regrouped is. `as_run` prices plans that share a read.
     """
     trials = dict(zip(scopes, chosen, strict=True))
     able = [scope for scope in trials if _is_able(scope, desk)]
@@ -157,10 +162,18 @@ def regrouped(
         if family is None or family.below != members:
             family = _family(finest, members, trials, desk)
         trial, together, note = _decided(family, trials, forced=forced)
-        if trial is not None:
-            found.append(trial)
-            told.append(note)
-            left = {scope: own for scope, own in left.items() if scope not in together}
+        if trial is None:
+            continue
+        rest = {scope: own for scope, own in left.items() if scope not in together}
+        if as_run is not None and rest.keys() - {*members}:
+            # What is regrouped for kernels leaves the one read of all that Catalyst runs.
+            ways = [*found, trial, *rest.values()], [*found, *left.values()]
+            regroups, apart = (sum(one.cost for one in as_run(way)) for way in ways)
+            if regroups > apart:
+                continue
+        found.append(trial)
+        told.append(note)
+        left = rest
     return [*found, *left.values()], tuple(told)
 
 

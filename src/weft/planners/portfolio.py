@@ -142,10 +142,8 @@ def optimize(
     as_run: Callable[[Sequence[Trial]], Sequence[Trial]] = read_once if together else list
     if planner == "auto" and model != "paper" and key_sets != "apart" and len(scopes) > 1:
         forced = key_sets == "together"
-        mixed, notes = regrouped(scopes, chosen, desk, forced=forced)
-        # Scopes that are regrouped for kernels leave the one read of those that Catalyst runs.
-        if forced or _cost_of(as_run(mixed)) <= _cost_of(as_run(chosen)):
-            chosen, told = mixed, notes
+        run = as_run if together and not forced else None
+        chosen, told = regrouped(scopes, chosen, desk, run, forced=forced)
     chosen = [*as_run(chosen)]
     among = {scan_below(t.proposal.emits[0]).source for t in chosen if t.planner == LATTICE}
     emits = tuple(emit for trial in chosen for emit in trial.proposal.emits)
@@ -179,10 +177,6 @@ def optimize(
         + tuple(join.note for join in joins),
         strategies=tuple(choice for trial in chosen for choice in trial.choices),
     )
-
-
-def _cost_of(trials: Sequence[Trial]) -> float:
-    return sum(sum(trial.costs) for trial in trials)
 
 
 def _check_names(

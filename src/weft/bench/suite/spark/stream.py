@@ -190,10 +190,8 @@ TUMBLING_20 = Race(
 def _state(quick: bool) -> Sheet:
     """Compare the states of all windows with that of the single finest aggregate."""
     events, windows = (QUICK_EVENTS, 3) if quick else (EVENTS, 20)
-    finest, every = (
-        Inputs(_files(events), _asking({"slices": tumbling("5 seconds")})),
-        _inputs(events, windows),
-    )
+    every = _inputs(events, windows)
+    finest = Inputs(every.directory, _asking({"slices": tumbling("5 seconds")}))
     one, all_ = _stock(finest), _shared(every)
     wrong = (*_wrong("5 s", one, finest), *_wrong(f"{windows} windows", all_, every))
     row: Row = {
