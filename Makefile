@@ -1,6 +1,6 @@
 # Bare `make` prints what there is. Every target sets up what it needs first; see scripts/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench bench-peers soak mutants connect compat clean
+.PHONY: help setup demo test lint style docs bench bench-peers soak mutants connect compat clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,6 +22,7 @@ WITH_SPARK = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && \
   export SPARK_LOCAL_IP="$${SPARK_LOCAL_IP:-127.0.0.1}" &&
 
 PYTEST = $(BIN)/python -m pytest
+TYPES = $(BIN)/mypy
 WITH_COVERAGE = $(if $(COVERAGE),--cov=weft --cov-report=term-missing:skip-covered)
 SITE := docs-output
 
@@ -34,14 +35,16 @@ setup:  ## set up .venv (pinned packages, the command weft) and Java; quick when
 demo: setup  ## run many window queries on Spark as one shared plan, and show the gain
 	@$(WITH_SPARK) $(BIN)/weft demo $(ARGS)
 
-test: lint  ## lint, then all tests, those of kernels also as plain Python
+test: style  ## check style and types, and run all tests, those of kernels also as plain Python
 	@scripts/browser.sh --install || true
-	@$(WITH_SPARK) $(if $(COVERAGE),$(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" scripts/test.sh) $(ARGS)
+	@$(WITH_SPARK) $(if $(COVERAGE),$(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" TYPES="$(TYPES)" scripts/test.sh) $(ARGS)
 
-lint: setup  ## check style, format and types
+lint: style  ## check style, format and types
+	@$(TYPES)
+
+style: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
 
 docs: setup  ## build the documentation site; a link or an anchor that leads nowhere fails
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(SITE) $(ARGS)

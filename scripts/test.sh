@@ -1,50 +1,68 @@
 #!/usr/bin/env bash
-# Runs all tests in two lanes side by side, one for each of two cores: in one those that share a
-# session of Spark; in the other all that need none, the kernels again without compiling, and what
-# kills and starts Spark itself. Words given go to all. What the second lane says is printed last.
+# Runs all tests in two lanes side by side, one for each of two cores. Each lane takes the next part
+# that nobody has taken, the longest first: tests that share a session of Spark; those that need
+# none; those that kill and start Spark themselves; types; the kernels again without compiling.
+# Words given go to all of pytest. What the first part says is seen at once, all else at the end.
 set -uo pipefail
 
 readonly NOTHING_SELECTED=5
 readonly KERNEL_TESTS=tests/unit/kernels
-told="$(mktemp)"
-trap 'rm -f "$told"' EXIT
+readonly PARTS=(sharing others killing types plain_kernels)
+place="$(mktemp -d)"
+trap 'rm -rf "$place"' EXIT
 
-# PYTEST is several words, and must split.
+# PYTEST and TYPES are several words, and must split.
 # shellcheck disable=SC2086
-second_lane() {
-  local statuses=()
-  $PYTEST -m "not spark and not soak" "$@"
-  statuses+=($?)
-  if [ -d "$KERNEL_TESTS" ]; then
-    echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"
-    NUMBA_DISABLE_JIT=1 NUMBA_CACHE_DIR=.pytest_cache/no-jit/numba \
-      $PYTEST -o cache_dir=.pytest_cache/no-jit "$@" "$KERNEL_TESTS"
-    statuses+=($?)
-  fi
-  $PYTEST -m "spark and kills and not soak" "$@"
-  statuses+=($?)
-  worst_of "${statuses[@]}"
+sharing() { $PYTEST -m "spark and not kills and not soak" "$@"; }
+
+# shellcheck disable=SC2086
+others() { $PYTEST -m "not spark and not soak" "$@"; }
+
+# shellcheck disable=SC2086
+killing() { $PYTEST -m "spark and kills and not soak" "$@"; }
+
+# Types can fail a run, but say nothing of whether there was a test.
+# shellcheck disable=SC2086
+types() {
+  echo "types:"
+  ${TYPES:-true} && return "$NOTHING_SELECTED"
 }
 
-# worst_of STATUS...: the first failure; nothing selected only where no part found anything.
-worst_of() {
-  local status found="$NOTHING_SELECTED"
-  for status in "$@"; do
-    case "$status" in
-      0) found=0 ;;
-      "$NOTHING_SELECTED") ;;
-      *) return "$status" ;;
-    esac
+plain_kernels() {
+  [ -d "$KERNEL_TESTS" ] || return "$NOTHING_SELECTED"
+  echo "kernel tests again, without compiling (NUMBA_DISABLE_JIT=1):"
+  # shellcheck disable=SC2086
+  NUMBA_DISABLE_JIT=1 NUMBA_CACHE_DIR=.pytest_cache/no-jit/numba \
+    $PYTEST -o cache_dir=.pytest_cache/no-jit "$@" "$KERNEL_TESTS"
+}
+
+# lane WORDS...: what one lane does; a folder can be made only once, so a part is taken only once.
+lane() {
+  local part
+  for part in "${PARTS[@]}"; do
+    mkdir "$place/$part" 2>/dev/null || continue
+    if [ "$part" = "${PARTS[0]}" ]; then
+      "$part" "$@"
+    else
+      "$part" "$@" >"$place/$part/told" 2>&1
+    fi
+    echo $? >"$place/$part/status"
   done
-  return "$found"
 }
 
-second_lane "$@" >"$told" 2>&1 &
-second=$!
-# shellcheck disable=SC2086
-$PYTEST -m "spark and not kills and not soak" "$@"
-of_first=$?
-wait "$second"
-of_second=$?
-cat "$told"
-worst_of "$of_first" "$of_second"
+lane "$@" &
+lane "$@"
+wait
+
+# The first failure counts; nothing selected only where no part found anything.
+worst="$NOTHING_SELECTED"
+for part in "${PARTS[@]}"; do
+  [ ! -f "$place/$part/told" ] || cat "$place/$part/told"
+  status="$(cat "$place/$part/status")"
+  case "$status" in
+    0) [ "$worst" != "$NOTHING_SELECTED" ] || worst=0 ;;
+    "$NOTHING_SELECTED") ;;
+    *) [ "$worst" -ne 0 ] && [ "$worst" != "$NOTHING_SELECTED" ] || worst="$status" ;;
+  esac
+done
+exit "$worst"

@@ -158,6 +158,25 @@ def test_importing_weft_takes_under_300_ms() -> None:
     assert min(times) < 0.3
 
 
+def test_a_stream_tells_its_state_without_loading_what_runs_on_it() -> None:
+    # Spark starts a Python of its own for it whenever a stream starts, and waits.
+    code = """
+from unittest.mock import Mock
+from weft.engines.spark.streaming.anchors.processor import RollingProcessor
+from weft.engines.spark.streaming.checkpoint.versions import Versions
+from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
+from weft.engines.spark.streaming.columnar.processor import BucketProcessor
+windows = BucketProcessor(Versions("nowhere"), Buckets(4, 2), 0)
+for processor in (windows, RollingProcessor(b"", "")):
+    handle = Mock()
+    processor.init(handle)
+    handle.getListState.assert_called_once()
+"""
+    loaded = loaded_by(code)
+    assert "pyspark" in loaded
+    assert not loaded & {"numba", "pandas", "scipy", "sqlglot"}
+
+
 def test_reference_engine_uses_no_array_library() -> None:
     plain = (SOURCE / "engines" / name for name in ("reference", "scalar"))
     for path in sorted(path for folder in plain for path in folder.glob("*.py")):

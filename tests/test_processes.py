@@ -1,4 +1,4 @@
-"""Tests run in two lanes: those that share a session of Spark in one, all others in the other."""
+"""Tests run in two lanes, which take parts as they come free; one part has Spark for itself."""
 
 from __future__ import annotations
 
@@ -35,13 +35,18 @@ def test_of_kernels():
 
 
 def outcome(folder: Path, words: list[str], **passes: bool) -> subprocess.CompletedProcess[str]:
-    passes = {"spark": True, "kills": True, "others": True, "kernels": True} | passes
+    parts = ("spark", "kills", "others", "kernels", "types")
+    passes = dict.fromkeys(parts, True) | passes
     kernels = folder / "tests" / "unit" / "kernels"
     kernels.mkdir(parents=True)
     (folder / "test_marked.py").write_text(MARKED.format(**passes))
     (kernels / "test_kernels.py").write_text(KERNEL.format(**passes))
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = spark\n  kills\n  soak\n")
-    environment = {**os.environ, "PYTEST": f"{sys.executable} -m pytest"}
+    # Plugins take most of the time that a run of four small tests has, and none of them is needed.
+    plain = {"PYTEST": f"{sys.executable} -m pytest", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    wrong = "raise(SystemExit('test_of_types'))"
+    plain["TYPES"] = "true" if passes["types"] else f"{sys.executable} -c {wrong}"
+    environment = os.environ | plain
     command = ["bash", RUN, *words]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -61,7 +66,7 @@ def test_both_lanes_run_everything_and_kernels_twice(tmp_path: Path) -> None:
     assert run.stdout.count(" 1 passed in ") == 1
 
 
-@pytest.mark.parametrize("failing", ["spark", "kills", "others", "kernels"])
+@pytest.mark.parametrize("failing", ["spark", "kills", "others", "kernels", "types"])
 def test_any_part_can_fail_the_run(tmp_path: Path, failing: str) -> None:
     run = outcome(tmp_path, [], **{failing: False})
     assert run.returncode == 1

@@ -95,7 +95,7 @@ def run_plan(
     points = tables[plan.points.source]
     kind = kind_of(points)
     if engine == "spark" and plan.points.rolling and own[plan.points.source].isStreaming:
-        from weft.engines.spark.streaming.anchors import rolling_stream
+        from weft.engines.spark.streaming.anchors.compile import rolling_stream
 
         return rolling_stream(plan, own[plan.points.source], handed)
     if engine == "spark":

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from weft.engines.local.joins.continuous.state import State
 from weft.engines.local.joins.operator import JoinOperator
-from weft.engines.local.state.arrow_shelf import Shelf, read_table, table_chunk
+from weft.engines.local.state.arrow_shelf import Shelf
 from weft.engines.local.state.chunks import (
     flow_chunk,
     keys_chunk,
@@ -20,6 +20,7 @@ from weft.engines.local.state.chunks import (
     unpacked,
     values_chunk,
 )
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.sessions.archive import JoinState
 from weft.sessions.join_stream import JoinStream, Switch
 

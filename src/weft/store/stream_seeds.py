@@ -13,8 +13,8 @@ from pyspark.sql.types import FractionalType
 
 from weft.engines.local.operator import ScopeOperator
 from weft.engines.spark.session import to_spark
+from weft.engines.spark.streaming.columnar.bucket_numbers import BUCKET
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes
-from weft.engines.spark.streaming.columnar.parcels import BUCKET
 from weft.engines.spark.streaming.columnar.processor import SEED
 from weft.engines.spark.versions import collected
 from weft.errors import QueryError

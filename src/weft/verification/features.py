@@ -89,7 +89,7 @@ def _in_a_stream(plan: FeaturePlan, rows: pa.Table) -> pa.Table:
             "features of points are no stream", hint=f"verify them without {STREAM!r}"
         )
     from weft.engines.spark.session import current_session
-    from weft.engines.spark.streaming.anchors import rolling_stream
+    from weft.engines.spark.streaming.anchors.compile import rolling_stream
     from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, stored_in
     from weft.sessions.replay import collected, replayed
 

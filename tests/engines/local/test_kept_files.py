@@ -13,7 +13,7 @@ from pyspark.sql.types import Row
 
 import weft
 from fixtures.kept import DELAY, FEATURES, QUERY, events
-from weft.engines.local.state.arrow_shelf import read_table, table_chunk
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sessions import FEW_PROCESSES
-from weft.engines.spark.session import local_session
+from sessions import shared_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     # Plans adapt as they run, as they do in most sessions of users; those that weft starts do not.
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "true"}
-    return local_session(2, settings | FEW_PROCESSES)
+    return shared_session({"spark.sql.adaptive.enabled": "true"})
 
 
 @pytest.fixture

@@ -55,15 +55,20 @@ def views(spark: SparkSession, tables: Mapping[str, DataFrame]) -> Iterator[None
             spark.catalog.dropTempView(name)
 
 
-def assert_same(got: DataFrame, wanted: DataFrame, *, ordered: bool) -> None:
-    """Compare names, types, nullability and rows; doubles within a relative 1e-9."""
+def assert_same(
+    got: DataFrame, wanted: DataFrame, rows: Sequence[Row] | None = None, *, ordered: bool
+) -> None:
+    """Compare names, types, nullability and rows; doubles within a relative 1e-9.
+
+    `rows` are those of `wanted`, where they are known already.
+    """
     assert described(got) == described(wanted)
-    assert_same_rows(got, wanted, ordered=ordered)
+    assert_same_rows(got, wanted.collect() if rows is None else rows, ordered=ordered)
 
 
-def assert_same_rows(got: DataFrame, wanted: DataFrame, *, ordered: bool) -> None:
+def assert_same_rows(got: DataFrame, wanted: Sequence[Row], *, ordered: bool) -> None:
     """Compare rows; doubles within a relative 1e-9."""
-    rows, others = (list(map(plain, frame.collect())) for frame in (got, wanted))
+    rows, others = (list(map(plain, found)) for found in (got.collect(), wanted))
     if not ordered:
         rows, others = (sorted(found, key=_order) for found in (rows, others))
     assert len(rows) == len(others)

@@ -56,16 +56,17 @@ def test_a_hard_statement_gives_what_spark_gives(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame], arrow: dict[str, pa.Table]
 ) -> None:
     wanted = spark.sql(case.sql)
+    rows = wanted.collect()
     results, notes = run_statements(case.sql, tables)
     (got,) = results.values()
-    assert_same(got, wanted, ordered=case.ordered)
+    assert_same(got, wanted, rows, ordered=case.ordered)
     blocks = [note for note in notes if isinstance(note, Note) and note.number]
     assert (sum(note.shared for note in blocks), len(blocks)) == (case.shared, case.blocks), notes
     try:
         in_process = weft.sql(case.sql, engine="local", **arrow)
     except weft.UnsupportedError:
         return  # with its reason, and no guess
-    assert_same_in_process(in_process, wanted.schema, wanted.collect(), ordered=case.ordered)
+    assert_same_in_process(in_process, wanted.schema, rows, ordered=case.ordered)
 
 
 @pytest.mark.parametrize("case", cases_in(FILE), ids=lambda case: case.name)
@@ -73,13 +74,14 @@ def test_a_hard_statement_is_written_out(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:
     wanted = spark.sql(case.sql)
+    rows = wanted.collect()
     typed = spark.sql(weft.rewrite(case.sql, **tables))
     assert [d[:2] for d in described(typed)] == [d[:2] for d in described(wanted)]
-    assert_same_rows(typed, wanted, ordered=case.ordered)
+    assert_same_rows(typed, rows, ordered=case.ordered)
     untyped = spark.sql(weft.rewrite(case.sql))
     assert untyped.columns == wanted.columns
     try:
-        assert_same_rows(untyped, wanted, ordered=case.ordered)
+        assert_same_rows(untyped, rows, ordered=case.ordered)
     except PySparkException as error:
         if UNTOLD not in str(error):
             raise

@@ -145,9 +145,9 @@ def test_compositions_give_what_spark_gives(
     note(text)
     with views(spark, tables):
         wanted = spark.sql(text)
-        wanted.collect()
+        rows = wanted.collect()
     results, notes = run_statements(text, tables)
     for told in notes:
         note(str(told))
     (got,) = results.values()
-    assert_same(got, wanted, ordered=False)
+    assert_same(got, wanted, rows, ordered=False)

@@ -68,7 +68,7 @@ def test_a_statement_gives_what_spark_gives(
             assert_same_in_process(in_process, wanted.schema, rows, ordered=case.ordered)
         results, notes = run_statements(case.sql, tables)
         (got,) = results.values()
-        assert_same(got, wanted, ordered=case.ordered)
+        assert_same(got, wanted, rows, ordered=case.ordered)
     notes = tuple(note for note in notes if isinstance(note, Note))
     assert (sum(note.shared for note in notes), len(notes)) == (case.shared, case.blocks), notes
 

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from sessions import FEW_PROCESSES
-from weft.engines.spark.session import local_session
+from sessions import shared_session
 from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, STORE_SETTING
 from weft.errors import InputError
 
@@ -30,7 +29,7 @@ START_US = 1_700_000_000 * S
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
-    return local_session(2, {"spark.sql.shuffle.partitions": "2", **FEW_PROCESSES})
+    return shared_session()
 
 
 @pytest.fixture

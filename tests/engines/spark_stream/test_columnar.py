@@ -14,8 +14,8 @@ from pyspark.sql.types import Row
 
 import weft
 from weft import agg
-from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.versions import Versions
 from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets

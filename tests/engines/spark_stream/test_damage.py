@@ -17,7 +17,7 @@ import pytest
 
 import weft
 from engines.spark_stream.test_pieces import asked, record_of, scope_of
-from weft.engines.local.state.arrow_shelf import table_chunk
+from weft.engines.local.state.table_bytes import table_chunk
 from weft.engines.spark.streaming.checkpoint.control import Answer, Control
 from weft.engines.spark.streaming.checkpoint.occupancy import held
 from weft.engines.spark.streaming.checkpoint.places import Place

@@ -16,7 +16,7 @@ from pyspark.sql.types import Row
 import weft
 from oracles.streams import MILLISECOND_US, NativeOracle, StreamOracle
 from sampling import examples
-from weft.engines.local.state.arrow_shelf import read_table, table_chunk
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint

@@ -21,8 +21,8 @@ import pyarrow as pa
 from weft.engines.local.anchors.order import LEAST, order_of
 from weft.engines.local.anchors.rolling_scope import RollingScope, counted, times_of
 from weft.engines.local.anchors.tail_slices import TailSlices, slices_of
-from weft.engines.local.state.arrow_shelf import read_table, table_chunk
 from weft.engines.local.state.journal import StateChanges
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.engines.local.values.arrow import pc
 from weft.engines.local.values.frame import plain
 from weft.engines.local.values.keys import KeyCodes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from weft.engines.local.state.custom_partials import (
     read_partials,
     written_partials,
 )
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.engines.local.values.coding import Bits, Coding, Direct, Listed
 from weft.engines.local.values.distinct import distinct
 from weft.errors import InternalError
@@ -180,27 +181,6 @@ def _type_text(type: pa.DataType) -> str:
 def _read_type(text: str) -> pa.DataType:
     found: pa.DataType = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type
     return found
-
-
-def table_chunk(table: pa.Table, codec: Literal["zstd"] | None = None) -> bytes:
-    """Write a table as Arrow IPC, as it is or compressed, which a reader need not know.
-
-    >>> zeros = pa.table({"x": np.zeros(1000)})
-    >>> len(table_chunk(zeros)) > 8000 > 800 > len(table_chunk(zeros, "zstd"))
-    True
-    >>> read_table(table_chunk(zeros, "zstd")) == zeros
-    True
-    """
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=codec)
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def read_table(blob: bytes) -> pa.Table:
-    """Read what `table_chunk` wrote."""
-    return pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
 
 
 def _framed(parts: list[bytes]) -> bytes:

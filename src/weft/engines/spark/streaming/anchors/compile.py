@@ -22,14 +22,13 @@ from weft.engines.spark.streaming.anchors.processor import (
     OUTPUT_SCHEMA,
     RollingProcessor,
 )
-from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
+from weft.engines.spark.streaming.columnar.bucket_numbers import BUCKET, Buckets
 from weft.engines.spark.streaming.columnar.executor_batches import (
     PACKED_SCHEMA,
     PAYLOAD,
     Packer,
     Unpacker,
 )
-from weft.engines.spark.streaming.columnar.parcels import BUCKET
 from weft.engines.spark.streaming.columnar.strategy import METRICS, buckets_of, check_store
 from weft.engines.spark.streaming.watermark import DELAY_KEY, watermarked
 from weft.expression import column

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark import cloudpickle
 from pyspark.sql.types import Row
 
 from weft.aggregates.base import add_custom
-from weft.engines.local.anchors.rolling_state import RollingState
-from weft.engines.local.state.arrow_shelf import table_chunk
+from weft.engines.local.state.table_bytes import table_chunk
 from weft.engines.spark.streaming.columnar.buckets import Logged, WatermarkedBuckets
 from weft.engines.spark.streaming.columnar.byte_values import CODEC
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
     from weft.engines.local.anchors.rolling_rows import RollingRows
+    from weft.engines.local.anchors.rolling_state import RollingState
 
 # Complete rows in one blob, and figures for the progress report.
 FIGURES = ("late", "held_rows", "state_bytes")
@@ -35,13 +35,14 @@ class RollingProcessor(WatermarkedBuckets):
     def __init__(self, described: bytes, fingerprint: str) -> None:
         self._described, self._fingerprint = described, fingerprint
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the log, and learn what is asked."""
-        super().init(handle)
+    @cached_property
+    def _rows(self) -> RollingRows:
+        """What is asked, learnt where there are rows."""
         rows, customs = cloudpickle.loads(self._described)
         for own, function in customs:
             add_custom(own, function)
-        self._rows: RollingRows = rows
+        asked: RollingRows = rows
+        return asked
 
     def moved(self, bucket: int, came: pa.Table | None, watermark_ms: int) -> Iterator[Row]:
         """Take the rows of a bucket, and hand out those that the watermark has passed."""
@@ -60,6 +61,8 @@ class RollingProcessor(WatermarkedBuckets):
         )
 
     def _state(self, found: Logged) -> RollingState:
+        from weft.engines.local.anchors.rolling_state import RollingState
+
         asked = found.chunks.pop(_ASKED, self._fingerprint.encode()).decode()
         if asked != self._fingerprint:
             raise DataError(

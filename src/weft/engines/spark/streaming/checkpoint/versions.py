@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from weft.engines.spark.columnar.hosted_operator import HostedScope
     from weft.engines.spark.columnar.user_code import Code
 
-Scopes = dict[int, HostedScope]  # by number
+    Scopes = dict[int, HostedScope]  # by number
+
 HOSTED = "hosted"
 _DIGEST = "sha256"
 _NAME = re.compile(r"(\d+)-(\d+)\.json")
@@ -112,10 +113,14 @@ def hosted_to_json(streams: Mapping[str, Mapping[int, HostedScope]]) -> dict[str
 @lru_cache(maxsize=16)
 def _scopes(directory: str, number: int, stream: str, code: Code) -> Scopes:
     # Workers stay alive between micro-batches, and a description takes longer to read than a batch.
+    from weft.engines.spark.columnar.hosted_operator import HostedScope
+
     told = read_version(directory, number)[HOSTED].get(stream, {})
     return {int(n): HostedScope.from_json(scope, code) for n, scope in told.items()}
 
 
 @lru_cache(maxsize=64)
 def _loaded(described: bytes) -> HostedScope:
+    from weft.engines.spark.columnar.hosted_operator import HostedScope
+
     return HostedScope.load(described)

@@ -18,6 +18,7 @@ from weft.errors import UnsupportedError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+BUCKET = "bucket"  # the column that has it
 # Numbers that stand for one bucket are this far apart, or so far that as many scopes have a place.
 _LEAST_STEP, _MOST_SCOPES = 1 << 20, 1 << 12
 _NUMBERS = 1 << 31

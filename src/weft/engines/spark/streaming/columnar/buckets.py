@@ -3,6 +3,9 @@
 A micro-batch costs a bucket a handful of calls to the state store, however many keys it has: one
 to read what earlier micro-batches wrote, one to append what this one changed. When the log of
 changes outweighs what is alive in it, it is written anew.
+
+Whenever a stream starts, Spark starts a Python beside the driver that only tells which state there
+is, and waits for it. So nothing that runs on rows is imported before there are any.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from weft.engines.local.state.arrow_shelf import read_table
+from weft.engines.local.state.table_bytes import read_table
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes, read_changes
 from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 

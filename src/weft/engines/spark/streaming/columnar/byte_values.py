@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from weft.engines.local.state.arrow_shelf import read_table, table_chunk
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.errors import DataError
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from weft.engines.local.state.arrow_shelf import read_table, table_chunk
+from weft.engines.local.state.table_bytes import read_table, table_chunk
 from weft.engines.spark.columnar.arrow_batches import chunks_of
+from weft.engines.spark.streaming.columnar.bucket_numbers import BUCKET
 from weft.engines.spark.streaming.columnar.byte_values import CODEC
-from weft.engines.spark.streaming.columnar.parcels import BUCKET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

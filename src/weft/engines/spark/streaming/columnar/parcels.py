@@ -17,6 +17,7 @@ from weft.engines.spark.columnar.shipping import Renaming, arguments_of
 from weft.engines.spark.native.events import TIME, check_inputs
 from weft.engines.spark.session import arrow_schema
 from weft.engines.spark.sql.timestamps import micros_of
+from weft.engines.spark.streaming.columnar.bucket_numbers import BUCKET
 from weft.errors import InternalError
 from weft.expression import column
 from weft.plan import Roll, Scan
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
     from weft.plan.planned_scope import PlannedScope
     from weft.query import Keys
-
-BUCKET = "bucket"
 
 
 @dataclass(frozen=True)

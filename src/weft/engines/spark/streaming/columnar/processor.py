@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import Row
 
-from weft.engines.local.state.arrow_shelf import table_chunk
 from weft.engines.local.state.custom_partials import NO_PICKLES, Trust
-from weft.engines.local.state.window_bytes import window_bytes
+from weft.engines.local.state.table_bytes import table_chunk
 from weft.engines.spark.sql.fan_out import NODE
 from weft.engines.spark.streaming.columnar.buckets import Logged, WatermarkedBuckets
 from weft.engines.spark.streaming.columnar.byte_values import CODEC
@@ -21,11 +21,11 @@ from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+    from pyspark.sql.streaming.stateful_processor import TimerValues
 
     from weft.engines.local.operator import ScopeOperator
     from weft.engines.spark.columnar.hosted_operator import Host, HostedScope
-    from weft.engines.spark.streaming.checkpoint.versions import Versions
+    from weft.engines.spark.streaming.checkpoint.versions import Scopes, Versions
     from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
     from weft.plan import Emit
 
@@ -69,10 +69,10 @@ class BucketProcessor(WatermarkedBuckets):
         self._versions, self._buckets, self._delay_us = versions, buckets, delay_us
         self._mode, self._trust = mode, trust
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state; the plan is the one that this micro-batch began with."""
-        super().init(handle)
-        self._version, self._scopes = self._versions.at(_batch_id())
+    @cached_property
+    def _running(self) -> tuple[int, Scopes]:
+        """The version that this micro-batch began with, read where there is something to run."""
+        return self._versions.at(_batch_id())
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: TimerValues) -> None:
         """Begin with slices of a store, as if the operator had cut them."""
@@ -82,7 +82,8 @@ class BucketProcessor(WatermarkedBuckets):
     def moved(self, bucket: int, came: pa.Table | None, watermark_ms: int) -> Iterator[Row]:
         """Close what the watermark has passed, and take the events of a bucket."""
         scope = self._buckets.scope_of(bucket)
-        hosted = self._scopes.get(scope)
+        _, scopes = self._running
+        hosted = scopes.get(scope)
         if hosted is None:  # its last query is gone
             self.forget()
             return
@@ -119,7 +120,9 @@ class BucketProcessor(WatermarkedBuckets):
 
         The names are the same in every bucket, so that the figures can be added up place by place.
         """
-        scopes = sorted(self._scopes.items())
+        from weft.engines.local.state.window_bytes import window_bytes
+
+        scopes = sorted(self._running[1].items())
         names = [(at, emit.query, emit.label) for at, own in scopes for emit in own.emits]
         if len(names) > MOST_WINDOWS:
             return {"windows": None, "window_bytes": None}
@@ -130,11 +133,11 @@ class BucketProcessor(WatermarkedBuckets):
         }
 
     def _opened(self, hosted: HostedScope, scope: int, latest_us: int) -> _Bucket:
-        found = self.logged()
-        written_by = int(found.chunks.pop(_VERSION, str(self._version).encode()))
+        found, (version, _) = self.logged(), self._running
+        written_by = int(found.chunks.pop(_VERSION, str(version).encode()))
         if found.is_new:
             return _Bucket(hosted.open(), found)
-        if written_by == self._version:
+        if written_by == version:
             return _Bucket(hosted.reopen(found.chunks, self._trust), found)
         before = self._versions.of(written_by)[scope]
         host = hosted.taking_over(before.reopen(found.chunks, self._trust), latest_us)
@@ -146,7 +149,8 @@ class BucketProcessor(WatermarkedBuckets):
     def _save(self, bucket: _Bucket) -> None:
         changes = bucket.host.operator.changes(self._trust)
         if changes.written or changes.removed:
-            self.log(bucket.found, changes, {_VERSION: str(self._version).encode()})
+            version, _ = self._running
+            self.log(bucket.found, changes, {_VERSION: str(version).encode()})
 
 
 def _blobs(closed: pa.Table | None, emits: Sequence[Emit]) -> list[tuple[int | None, bytes | None]]:

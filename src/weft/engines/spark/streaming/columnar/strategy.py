@@ -20,14 +20,14 @@ from weft.engines.spark.columnar.strategy import result_of
 from weft.engines.spark.executors import prepare_executors
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.streaming.checkpoint.versions import Versions
-from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
+from weft.engines.spark.streaming.columnar.bucket_numbers import BUCKET, Buckets
 from weft.engines.spark.streaming.columnar.executor_batches import (
     PACKED_SCHEMA,
     PAYLOAD,
     Packer,
     Unpacker,
 )
-from weft.engines.spark.streaming.columnar.parcels import BUCKET, Parcel, Post
+from weft.engines.spark.streaming.columnar.parcels import Parcel, Post
 from weft.engines.spark.streaming.columnar.processor import (
     APPEND,
     COMPLETE,
