@@ -35,14 +35,14 @@ setup:  ## set up .venv (pinned packages, the command weft) and Java; quick when
 demo: setup  ## run many window queries on Spark as one shared plan, and show the gain
 	@$(WITH_SPARK) $(BIN)/weft demo $(ARGS)
 
-test: style  ## check style and types, and run all tests, those of kernels also as plain Python
+test: style  ## check types too, and run all tests, those of kernels also as plain Python
 	@scripts/browser.sh --install || true
 	@$(WITH_SPARK) $(if $(COVERAGE),$(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" TYPES="$(TYPES)" scripts/test.sh) $(ARGS)
 
 lint: style  ## check style, format and types
 	@$(TYPES)
 
-style: setup
+style: setup  ## check style and format
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 

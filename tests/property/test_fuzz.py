@@ -134,7 +134,7 @@ def test_statements_of_spark_that_were_tampered_with_are_read_or_left(count: int
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("count", [60, pytest.param(3_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [30, pytest.param(3_000, marks=pytest.mark.soak)])
 def test_the_front_door_takes_what_spark_takes_and_nothing_else(count: int) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
