@@ -37,7 +37,7 @@ demo: setup  ## run many window queries on Spark as one shared plan, and show th
 
 test: style  ## check types too, and run all tests, those of kernels also as plain Python
 	@scripts/browser.sh --install || true
-	@$(WITH_SPARK) $(if $(COVERAGE),$(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" TYPES="$(TYPES)" scripts/test.sh) $(ARGS)
+	@$(WITH_SPARK) $(if $(COVERAGE),$(TYPES) && $(PYTEST) $(WITH_COVERAGE),PYTEST="$(PYTEST)" TYPES="$(TYPES)" scripts/test.sh) $(ARGS)
 
 lint: style  ## check style, format and types
 	@$(TYPES)

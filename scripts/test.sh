@@ -55,14 +55,13 @@ lane "$@"
 wait
 
 # The first failure counts; nothing selected only where no part found anything.
-worst="$NOTHING_SELECTED"
+found="$NOTHING_SELECTED"
 for part in "${PARTS[@]}"; do
   [ ! -f "$place/$part/told" ] || cat "$place/$part/told"
   status="$(cat "$place/$part/status")"
-  case "$status" in
-    0) [ "$worst" != "$NOTHING_SELECTED" ] || worst=0 ;;
-    "$NOTHING_SELECTED") ;;
-    *) [ "$worst" -ne 0 ] && [ "$worst" != "$NOTHING_SELECTED" ] || worst="$status" ;;
+  case "$found/$status" in
+    "$found/$NOTHING_SELECTED") ;;
+    0/* | "$NOTHING_SELECTED"/*) found="$status" ;;
   esac
 done
-exit "$worst"
+exit "$found"

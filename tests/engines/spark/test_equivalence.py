@@ -127,10 +127,7 @@ def readings(seed: int = 7) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(
-    ("planner", "by"),
-    [("factor", ["k"]), pytest.param("independent", [], marks=pytest.mark.soak)],
-)
+@pytest.mark.parametrize(("planner", "by"), [("factor", ["k"]), ("independent", [])])
 def test_every_aggregate_over_every_native_window(
     spark: SparkSession, planner: str, by: list[str]
 ) -> None:

@@ -135,7 +135,7 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
 
 
 @settings(
-    max_examples=examples(5),
+    max_examples=examples(8),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(text=statements())

@@ -113,14 +113,17 @@ def hosted_to_json(streams: Mapping[str, Mapping[int, HostedScope]]) -> dict[str
 @lru_cache(maxsize=16)
 def _scopes(directory: str, number: int, stream: str, code: Code) -> Scopes:
     # Workers stay alive between micro-batches, and a description takes longer to read than a batch.
-    from weft.engines.spark.columnar.hosted_operator import HostedScope
-
     told = read_version(directory, number)[HOSTED].get(stream, {})
-    return {int(n): HostedScope.from_json(scope, code) for n, scope in told.items()}
+    return {int(n): _hosted_scope().from_json(scope, code) for n, scope in told.items()}
 
 
 @lru_cache(maxsize=64)
 def _loaded(described: bytes) -> HostedScope:
+    return _hosted_scope().load(described)
+
+
+def _hosted_scope() -> type[HostedScope]:
+    """Import the operator with all that it runs on, which telling of versions does without."""
     from weft.engines.spark.columnar.hosted_operator import HostedScope
 
-    return HostedScope.load(described)
+    return HostedScope

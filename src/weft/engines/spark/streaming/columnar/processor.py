@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from weft.engines.spark.streaming.columnar.executor_batches import PAYLOAD
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyspark.sql.streaming.stateful_processor import TimerValues
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from weft.engines.local.operator import ScopeOperator
     from weft.engines.spark.columnar.hosted_operator import Host, HostedScope
@@ -69,10 +68,17 @@ class BucketProcessor(WatermarkedBuckets):
         self._versions, self._buckets, self._delay_us = versions, buckets, delay_us
         self._mode, self._trust = mode, trust
 
-    @cached_property
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state; the plan is read with the first rows."""
+        super().init(handle)
+        self._read: tuple[int, Scopes] | None = None
+
+    @property
     def _running(self) -> tuple[int, Scopes]:
-        """The version that this micro-batch began with, read where there is something to run."""
-        return self._versions.at(_batch_id())
+        """The number and the scopes of the version that this micro-batch began with."""
+        if self._read is None:
+            self._read = self._versions.at(_batch_id())
+        return self._read
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: TimerValues) -> None:
         """Begin with slices of a store, as if the operator had cut them."""
