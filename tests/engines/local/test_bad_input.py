@@ -179,7 +179,7 @@ def test_a_measure_that_falls_leaves_the_session_as_it_was() -> None:
     before = stream.metrics
     with pytest.raises(weft.DataError, match="never decreases"):
         stream.push("s", batch(3, 9, km=[6, 8]))
-    assert stream.metrics == before
+    assert replace(stream.metrics, peak_bytes=before.peak_bytes) == before  # the program's own
     assert stream.push("s", batch(3, 9, 10, km=[8, 12, 13]))["n"].to_pylist() == [1, 2]
 
 

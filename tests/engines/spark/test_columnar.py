@@ -127,6 +127,14 @@ def test_every_aggregate_over_every_window(spark: SparkSession, by: list[str]) -
     assert_columnar(workload, readings(), spark)
 
 
+def test_names_and_labels_may_hold_any_character(spark: SparkSession) -> None:
+    odd = 'it\'s {0} a `name` \\ "ü" \U0001f600 %s /* -- ;'
+    windows = {f"{odd} of 4": weft.tumbling(4), f"{odd} of 6": weft.hopping(6, 4)}
+    asked = query("odd", windows, {odd: agg.count("i")}, keys={f"{odd}?": "k"})
+    alone = query("alone", {odd: weft.session(3)}, {odd: agg.count_distinct("i")}, keys=["k"])
+    assert_columnar(weft.Workload([asked, alone]), readings(), spark)
+
+
 SHIPPED = [call for call in DECOMPOSABLE if all(p.kind in SHIPPED_PARTIALS for p in call.partials)]
 
 

@@ -36,6 +36,7 @@ from weft.engines.spark.shared_rows import IN_MEMORY
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.timestamps import timestamp_of
 from weft.errors import InternalError
+from weft.expression import column, literal
 from weft.plan.body import COLUMNAR
 from weft.plan.regrouping import cut_scope
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
     from weft.aggregates import AggregateCall
@@ -173,35 +174,36 @@ def result_of(
 ) -> DataFrame:
     """Pick the rows of one query, under the names it gave.
 
-    `emits` are those of the plan, and `hosted` numbers its rows and aggregates alike.
+    `emits` are those of the plan, and `hosted` numbers its rows and aggregates alike. Every column
+    is text: as objects of Java, each word of it would be a round trip.
     """
     own = {number: emit for number, emit in enumerate(emits) if emit.query == query}
     first, emit = next(iter(own.items()))
-    chosen = F.col(NODE).between(min(own), max(own))  # a scope has them side by side
+    chosen = f"{NODE} BETWEEN {min(own)} AND {max(own)}"  # a scope has them side by side
     calls = dict(zip(hosted.calls, range(len(hosted.calls)), strict=True))
     outputs = {
         alias: _value(f"v{calls[call]}", call)
         for (alias, _), (_, call) in zip(emit.outputs, hosted.emits[first].outputs, strict=True)
     }
-    return rows.where(chosen).select(*_columns(own, emit, outputs, time_type))
+    return rows.where(chosen).selectExpr(*_columns(own, emit, outputs, time_type))
 
 
-def _value(column: str, call: AggregateCall) -> Column:
+def _value(value: str, call: AggregateCall) -> str:
     # What comes from Python may be NULL by its type; stock Spark's counts may not.
-    return F.coalesce(column, F.lit(0).cast("bigint")) if call.function in COUNTS else F.col(column)
+    return f"coalesce({value}, 0L)" if call.function in COUNTS else value
 
 
 def _columns(
-    own: Mapping[int, Emit], emit: Emit, outputs: Mapping[str, Column], time_type: DataType
-) -> list[Column]:
-    label, start, end = emit.window_columns
+    own: Mapping[int, Emit], emit: Emit, outputs: Mapping[str, str], time_type: DataType
+) -> list[str]:
     labels = [own[n].label if n in own else None for n in range(min(own), max(own) + 1)]
-    # One literal, however many windows, and not SQL text: a label may hold any character.
-    known = F.from_json(F.lit(json.dumps(labels)), "array<string>")
-    return [
-        *(F.col(f"k{i}").alias(name) for i, (name, _) in enumerate(emit.keys)),
-        F.get(known, F.col(NODE) - min(own)).alias(label),
-        F.expr(timestamp_of(START, time_type)).alias(start),
-        F.expr(timestamp_of(END, time_type)).alias(end),
-        *(value.alias(alias) for alias, value in outputs.items()),
+    # One literal, however many windows.
+    known = f"from_json({literal(json.dumps(labels))}, 'array<string>')"
+    label = f"get({known}, {NODE} - {min(own)})"
+    window = (label, timestamp_of(START, time_type), timestamp_of(END, time_type))
+    named = [
+        *((f"k{i}", name) for i, (name, _) in enumerate(emit.keys)),
+        *zip(window, emit.window_columns, strict=True),
+        *((value, alias) for alias, value in outputs.items()),
     ]
+    return [f"{text} AS {column(name)}" for text, name in named]
