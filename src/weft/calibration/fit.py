@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from weft.cost.batch.work import Work
 
-# A price twice as high counts as much as a probe that is wrong by so much.
-WEIGHT_OF_SHIPPED = 0.05
+# A price twice as high counts as much as all probes together that are wrong by so much: where less
+# counts, operations that come together pay for one another, down to the least price.
+WEIGHT_OF_SHIPPED = 0.01
 # Nothing is free: what other operations seem to pay for is not where those are missing, as bytes
 # of keys are where there are no keys.
 LEAST_OF_SHIPPED = 0.25
@@ -109,8 +110,9 @@ def _solved(engines: tuple[str, ...], probes: Sequence[Probe]) -> tuple[Coeffici
     before = np.array([shipped[engine].ns(name) for engine, name in seen])
     known = np.flatnonzero(before)
     prior = np.zeros((known.size, len(seen)))
-    prior[np.arange(known.size), known] = WEIGHT_OF_SHIPPED / before[known]
-    wanted = np.concatenate([np.ones(len(probes)), np.full(known.size, WEIGHT_OF_SHIPPED)])
+    weight = WEIGHT_OF_SHIPPED * len(probes) ** 0.5
+    prior[np.arange(known.size), known] = weight / before[known]
+    wanted = np.concatenate([np.ones(len(probes)), np.full(known.size, weight)])
     matrix = np.vstack([rows / ms[:, None], prior])
     least = before * LEAST_OF_SHIPPED
     above, _ = nnls(matrix, wanted - matrix @ least)

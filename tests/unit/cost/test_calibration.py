@@ -59,23 +59,24 @@ def test_a_busy_host_is_refused() -> None:
 
 def test_prices_are_found_again_and_held_back_probes_say_how_well() -> None:
     """Two strategies share what Catalyst does, so they are fitted together."""
+    before = [shipped_coefficients(engine) for engine in ("spark", "spark-columnar")]
     prices = {
-        ("spark", "run"): 40e6,
-        ("spark", "scan_event"): 50.0,
-        ("spark-columnar", "ship_row"): 90.0,
+        ("spark", "run"): before[0].run_ms * 1.5e6,
+        ("spark", "scan_event"): before[0].scan_event_ns * 0.7,
+        ("spark-columnar", "ship_row"): before[1].ship_row_ns * 2,
     }
     probes = []
     for at, events in enumerate((1e4, 1e5, 3e5, 1e6, 2e6, 4e6, 5e6, 6e6, 7e6, 8e6)):
         work = {("spark", "run"): 1.0, ("spark", "scan_event"): events}
         if at % 2:
-            work["spark-columnar", "ship_row"] = events / (at + 1)
+            work["spark-columnar", "ship_row"] = events * (at + 1)
         ms = sum(count * prices[what] for what, count in work.items()) / 1e6
         probes.append(Probe(f"{events:g}", ms, work))
     found = fit(("spark", "spark-columnar"), tuple(probes), "a test")
     native, columnar = found.coefficients
-    assert native.run_ms == pytest.approx(40, rel=0.02)
-    assert native.scan_event_ns == pytest.approx(50, rel=0.02)
-    assert columnar.ship_row_ns == pytest.approx(90, rel=0.05)
+    assert native.run_ms * 1e6 == pytest.approx(prices["spark", "run"], rel=0.02)
+    assert native.scan_event_ns == pytest.approx(prices["spark", "scan_event"], rel=0.02)
+    assert columnar.ship_row_ns == pytest.approx(prices["spark-columnar", "ship_row"], rel=0.1)
     assert found.q_error(0.9) < 1.05
     assert found.rank_correlation == pytest.approx(1.0)
 
