@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _KNOWN = re.compile(r"-- rate (\S+), keys (\d+)(?:, strategy (\w+))?")
 PRICED = (
     "scan_event", "fold_event", "lift", "read_partial", "combine", "write_partial", "shuffle_row",
-    "state_row", "emit_row", "operator",
+    "state_row", "emit_row", "turn",
 )  # fmt: skip
 PRICES = {
     STREAM: (50, 50, 10, 500, 10, 500, 1000, 500, 100, 100_000_000),

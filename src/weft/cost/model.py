@@ -83,7 +83,7 @@ class RateModel(Rates):
                 return self._roll(node, readers[node.feeder, node.technique])
             case Join():
                 events = self.events_per_second * len(node.sides)
-                return events * (c.scan_event_ns + c.fold_event_ns) + c.operator_ns
+                return events * (c.scan_event_ns + c.fold_event_ns) + c.turn_ns
             case Emit():
                 return self.rows_per_second(node) * c.emit_row_ns
             case _:
@@ -98,7 +98,7 @@ class RateModel(Rates):
     def _output(self, node: Slice | Roll) -> float:
         c, rows = self.coefficients, self.rows_per_second(node)
         moved = c.shuffle_row_ns if isinstance(node.inputs[0], Scan) else 0.0
-        return rows * (c.write_partial_ns + moved) + c.operator_ns
+        return rows * (c.write_partial_ns + moved) + c.turn_ns
 
     def from_events(self, window: Window, width: int) -> float:
         """Price of a window that folds events, for `width` partials, per second."""
@@ -109,7 +109,7 @@ class RateModel(Rates):
         reading = events * (c.scan_event_ns + copies * (c.fold_event_ns + c.lift_ns * width))
         keys = self.keys_in(range_us)
         writing = keys * SECOND_US / period * (c.write_partial_ns + c.shuffle_row_ns)
-        return reading + writing + copies * keys * c.state_row_ns + c.operator_ns
+        return reading + writing + copies * keys * c.state_row_ns + c.turn_ns
 
     def from_feeder(self, window: PeriodicWindow, feeder: PeriodicWindow, width: int) -> float:
         """Price of a window that combines instances of another, for `width` partials."""
@@ -119,7 +119,7 @@ class RateModel(Rates):
         per_second = SECOND_US / window.slide_us
         reading = rows * per_second * (c.read_partial_ns + c.combine_ns * width)
         writing = self.keys_in(window.range_us) * per_second * c.write_partial_ns
-        return reading + writing + rows * c.state_row_ns + c.operator_ns
+        return reading + writing + rows * c.state_row_ns + c.turn_ns
 
     def events_per_partial(self, width: int, slice_us: float) -> float:
         """Price of the events of one microsecond in units of combining one slice of all keys.

@@ -55,9 +55,9 @@ class Coefficients:
     emit_row_ns: float = 0.0  # lower and put out one result row
     emit_value_ns: float = 0.0  # one column of such a row
     keep_row_ns: float = 0.0  # keep one row that several results read, and read it again
-    # By micro-batch.
+    # By micro-batch or instant.
     state_row_ns: float = 0.0  # keep one row of state
-    operator_ns: float = 0.0  # run one stateful operator
+    turn_ns: float = 0.0  # run one operator once: for a micro-batch, or an instant of a join
     cores: int = 2  # that shared the work of rows when this was measured
 
     @staticmethod

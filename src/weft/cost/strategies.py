@@ -14,6 +14,7 @@ from weft.aggregates.base import is_built_in
 from weft.aggregates.kinds import GROWING_KINDS
 from weft.aggregates.spark_sketches import MERGED_BY
 from weft.cost.batch.model import SparkModel
+from weft.cost.batch.unknowns import safest
 from weft.cost.streams import (
     StreamModel,
     columnar_stream_costs,
@@ -37,6 +38,8 @@ from weft.window import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from weft.cost.model import CostModel
     from weft.plan.body import Ships
 
@@ -171,50 +174,102 @@ def may_salt(nodes: tuple[Node, ...]) -> bool:
 
 
 class Priced(NamedTuple):
-    """A scope under the strategy it is to run with."""
+    """A scope in the way it is to run."""
 
     costs: tuple[float, ...]  # of its nodes, in order
     choice: StrategyChoice | None
+    cases: tuple[float, ...] = ()  # what it costs in all, so run, as the unknown may have it
 
 
-def price(nodes: tuple[Node, ...], model: CostModel, forced: str | None) -> Priced:
-    """Choose the strategy of one scope on Spark: the forced one, or the cheaper that can run it.
+class _Way(NamedTuple):
+    """One way to run a scope, and what its nodes cost so."""
 
-    Under a model that counts as papers do there is nothing to compare, and the engine takes what
-    can.
-    """
-    obstacles = [why for node in nodes for why in native_obstacles(folded(node))]
-    queries = tuple(dict.fromkeys(node.query for node in nodes if isinstance(node, Emit)))
+    strategy: str
     ships: Ships
-    salt_us = None
-    match model:
-        case StreamModel():
-            obstacles += [why for _, why in stream_obstacles(nodes, SHIPPED_PARTIALS)]
-            native = native_stream_costs(nodes, model)
-            columnar, ships = columnar_stream_costs(nodes, model), "events"
-        case SparkModel():
-            native = model.node_costs(nodes)
-            columnar, ships, salt_us = _columnar(nodes, model)
-        case _:
-            return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
-    if obstacles:
-        native = (_NEVER,) * len(nodes)
+    salt_us: int | None
+    costs: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        return sum(self.costs)
+
+
+def price(nodes: tuple[Node, ...], models: Sequence[CostModel], forced: str | None) -> Priced:
+    """Choose how one scope runs on Spark: as forced, or the cheapest way that can run it.
+
+    Models are what is expected, and what the unknown may be as well. A way is priced as itself in
+    each, what it ships included, and the safest is chosen. Under a model that counts as papers do
+    there is nothing to compare, and the engine takes what can.
+    """
+    model = models[0]
+    if not isinstance(model, StreamModel | SparkModel):
+        queries = _queries(nodes)
+        return Priced(model.node_costs(nodes), _unpriced(nodes, queries, forced))
+    obstacles = [why for node in nodes for why in native_obstacles(folded(node))]
+    if isinstance(model, StreamModel):
+        obstacles += [why for _, why in stream_obstacles(nodes, SHIPPED_PARTIALS)]
     unable = [why for node in nodes for why in columnar_obstacles(node)]
-    if unable:
-        columnar = (_NEVER,) * len(nodes)
-    totals = {NATIVE: sum(native), COLUMNAR: sum(columnar)}
-    name = forced or min(totals, key=lambda name: totals[name])
+    able = {NATIVE: not obstacles, COLUMNAR: not unable}
+    every = [_ways(nodes, one, able) for one in models]
+    ways = [way for way in every[0] if forced in (None, way.strategy)]
+    costs = [[_total(way, case) for case in every] for way in ways]
+    at = safest(costs)
+    choice = _choice(nodes, ways[at], every[0], obstacles, unable, forced)
+    if choice.salt_us is not None and isinstance(model, SparkModel):
+        words = f"; salted, as one key has {model.spark.top_share:.0%} of the events"
+        choice = choice._replace(reason=choice.reason + words)
+    return Priced(ways[at].costs, choice, tuple(costs[at][1:]))
+
+
+def _queries(nodes: tuple[Node, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.query for node in nodes if isinstance(node, Emit)))
+
+
+def _ways(nodes: tuple[Node, ...], model: CostModel, able: Mapping[str, bool]) -> list[_Way]:
+    """Price every way to run a scope; one that cannot run it costs all there is."""
+    if isinstance(model, StreamModel):
+        native = native_stream_costs(nodes, model)
+        columnar = [_Way(COLUMNAR, "events", None, columnar_stream_costs(nodes, model))]
+    else:
+        assert isinstance(model, SparkModel)
+        native = model.node_costs(nodes)
+        columnar = _columnar(nodes, model)
+    never = (_NEVER,) * len(nodes)
+    found = [_Way(NATIVE, columnar[0].ships, None, native), *columnar]
+    return [way if able[way.strategy] else way._replace(costs=never) for way in found]
+
+
+def _total(way: _Way, case: Sequence[_Way]) -> float:
+    """Return what a way costs in another case; how long salted stretches are may differ there."""
+    alike = [w for w in case if (w.strategy, w.ships) == (way.strategy, way.ships)]
+    salted = [w for w in alike if (w.salt_us is None) == (way.salt_us is None)]
+    return (salted or alike)[0].total
+
+
+def _choice(
+    nodes: tuple[Node, ...],
+    way: _Way,
+    ways: Sequence[_Way],
+    obstacles: list[str],
+    unable: list[str],
+    forced: str | None,
+) -> StrategyChoice:
+    """Say which way it is, what the other strategy costs, and why."""
+    cheapest = {
+        name: min((w for w in ways if w.strategy == name), key=lambda w: w.total)
+        for name in STRATEGIES
+    }
+    totals = {name: one.total for name, one in cheapest.items()} | {way.strategy: way.total}
     why = _reason(forced, obstacles, totals)
-    if unable and name == COLUMNAR:
+    if unable and way.strategy == COLUMNAR:
         why = f"columnar cannot run it: {unable[0]}"
-    costs = native if name == NATIVE else columnar
+    elif not obstacles and not forced and way.total > min(one.total for one in cheapest.values()):
+        why = "the other may cost far more, where what is assumed is otherwise"
     known = None if obstacles else totals[NATIVE]
-    if name == NATIVE:
-        salt_us = None
-    if salt_us is not None and isinstance(model, SparkModel):
-        why += f"; salted, as one key has {model.spark.top_share:.0%} of the events"
-    choice = StrategyChoice(queries, name, ships, known, totals[COLUMNAR], why, salt_us)
-    return Priced(costs, choice)
+    ships = cheapest[COLUMNAR].ships if way.strategy == NATIVE else way.ships
+    return StrategyChoice(
+        _queries(nodes), way.strategy, ships, known, totals[COLUMNAR], why, way.salt_us
+    )
 
 
 def _unpriced(
@@ -226,18 +281,14 @@ def _unpriced(
     return StrategyChoice(queries, forced, ships, None, None, "forced")
 
 
-def _columnar(
-    nodes: tuple[Node, ...], model: SparkModel
-) -> tuple[tuple[float, ...], Ships, int | None]:
-    """Ship what costs less: slices, where Catalyst can make them, or events, salted or not."""
-    found: list[tuple[tuple[float, ...], Ships, int | None]] = []
+def _columnar(nodes: tuple[Node, ...], model: SparkModel) -> list[_Way]:
+    """List what may be shipped: slices, where Catalyst can make them, or events, salted or not."""
+    shipped: list[tuple[Ships, int | None]] = [("events", None)]
     if slices_to_ship(nodes) is not None:
-        found.append((columnar_costs(nodes, model, "slices"), "slices", None))
-    found.append((columnar_costs(nodes, model, "events"), "events", None))
+        shipped.insert(0, ("slices", None))
     if model.spark.held_up > 1 and may_salt(nodes):
-        salt_us = _stretch_us(nodes, model)
-        found.append((columnar_costs(nodes, model, "events", salt_us), "events", salt_us))
-    return min(found, key=lambda one: sum(one[0]))
+        shipped.append(("events", _stretch_us(nodes, model)))
+    return [_Way(COLUMNAR, *one, columnar_costs(nodes, model, *one)) for one in shipped]
 
 
 def _stretch_us(nodes: tuple[Node, ...], model: SparkModel) -> int:

@@ -9,7 +9,7 @@ batch. Priced by its idle pace, a plan that shares nothing would look best, beca
 less, and would be the slowest of all on the day when events pile up.
 
 Two sets of coefficients, `spark-stream` for the native strategy and `spark-stream-columnar`, in
-which `operator_ns` is the price of one micro-batch of an operator, and `state_row_ns` that of one
+which `turn_ns` is the price of one micro-batch of an operator, and `state_row_ns` that of one
 row of its state in one micro-batch.
 """
 
@@ -107,7 +107,7 @@ def per_micro_batch(coefficients: Coefficients, micro_batch_us: int) -> Coeffici
     seconds = micro_batch_us / SECOND_US
     return replace(
         over(coefficients, seconds),
-        operator_ns=coefficients.operator_ns / 1e6,
+        turn_ns=coefficients.turn_ns / 1e6,
         state_row_ns=coefficients.state_row_ns / 1e6,
     )
 
@@ -168,7 +168,7 @@ def native_stream_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[fl
         if not isinstance(node, Slice | Roll):
             continue
         if height in aggregations:
-            costs[at] -= model.coefficients.operator_ns
+            costs[at] -= model.coefficients.turn_ns
         aggregations.add(height)
     return tuple(costs)
 
@@ -184,7 +184,7 @@ def columnar_stream_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[
     """Price nodes in the stateful operator, which reads its state anew in each micro-batch.
 
     Every event goes to Python. `shuffle_row_ns` brings it to the worker that owns its key, in
-    order; `emit_row_ns` lowers a result row and brings it back; `operator_ns` is for all nodes of
+    order; `emit_row_ns` lowers a result row and brings it back; `turn_ns` is for all nodes of
     a scope together, which run in the same workers.
     """
     c = model.columnar
@@ -192,7 +192,7 @@ def columnar_stream_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[
     costs = [_kernel_cost(node, c, model) for node in nodes]
     first = next(at for at, node in enumerate(nodes) if isinstance(node, Slice | Roll))
     shipped = model.events_per_second * c.shuffle_row_ns
-    costs[first] += shipped + c.operator_ns + rows_kept(nodes, model) * c.state_row_ns
+    costs[first] += shipped + c.turn_ns + rows_kept(nodes, model) * c.state_row_ns
     return tuple(costs)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from weft.cost.batch.unknowns import plausible, safest
-from weft.cost.strategies import Priced, price
+from weft.cost.batch.unknowns import plausible
+from weft.cost.strategies import price
 from weft.cost.streams import StreamModel
 from weft.errors import InternalError
-from weft.plan.body import COLUMNAR, NATIVE, STRATEGIES
+from weft.plan.body import NATIVE
 from weft.plan.nodes import Emit, Scan, topological
 from weft.plan.scope import mixed
 from weft.plan.validate import validate
@@ -21,7 +21,6 @@ from weft.planners.patience import quickest_first, too_long
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from weft.cost.model import CostModel
     from weft.plan import Node, Scope, StrategyChoice
     from weft.techniques import Form
 
@@ -114,8 +113,7 @@ class Desk:
         if context.counts_as_papers_do:
             costs = context.model.node_costs(topological(proposal.emits))
         if context.engine == "spark":
-            priced, cases = _safest_strategy(topological(proposal.emits), models, context.strategy)
-            choice, costs = priced.choice, priced.costs
+            costs, choice, cases = price(topological(proposal.emits), models, context.strategy)
             form = _form_on_spark(choice, context)
         emits = named(proposal.emits, form, scope.is_exact, context.technique)
         proposal = replace(proposal, emits=emits)
@@ -166,30 +164,6 @@ def _together(trials: Sequence[Trial]) -> Trial:
             for at in range(max(len(trial.cases) for trial in trials))
         ),
     )
-
-
-def _safest_strategy(
-    nodes: tuple[Node, ...], models: Sequence[CostModel], forced: str | None
-) -> tuple[Priced, tuple[float, ...]]:
-    """Price a scope on Spark under the strategy that is forced, cheaper, or safer.
-
-    Returns its costs as expected, and what it costs in all as the unknown may have it.
-    """
-    every = [price(nodes, model, forced) for model in models]
-    priced = every[0]
-    choices = [one.choice for one in every if one.choice is not None]
-    if len(models) == 1 or len(choices) < len(models):
-        return priced, ()
-    able = [name for name in STRATEGIES if name == COLUMNAR or choices[0].native is not None]
-    totals = {name: [getattr(choice, name) for choice in choices] for name in able}
-    name = forced if forced is not None else able[safest(list(totals.values()))]
-    cases = tuple(totals.get(name, ())[1:])
-    if name == choices[0].strategy:
-        return priced, cases
-    safer = price(nodes, models[0], name)
-    assert safer.choice is not None
-    words = "the other may cost far more, where what is assumed is otherwise"
-    return Priced(safer.costs, safer.choice._replace(reason=words)), cases
 
 
 def _form_on_spark(choice: StrategyChoice | None, context: Context) -> Form | None:

@@ -140,9 +140,9 @@ def batch_at(*times: int, key: str = "a") -> pa.Table:
 
 def test_a_push_that_touches_three_slices_writes_three_slices() -> None:
     host = one_window(w=weft.hopping(1000, 10))
-    host.push(batch_at(*range(900)), 0)
+    host.push(batch_at(*range(600)), 0)
     (first,) = host.write()
-    assert sum(name.startswith("slices/") for name in first.written) == 90
+    assert sum(name.startswith("slices/") for name in first.written) == 60
     host.push(batch_at(505, 515, 525), 1)
     (changes,) = host.write()
     names = {name.rpartition("/")[2] for name in changes.written if name.startswith("slices/")}
@@ -165,6 +165,30 @@ def test_slices_that_no_event_comes_to_share_a_chunk() -> None:
     host.move()
     host.push(batch_at(9010), 9010)
     assert sum(map(len, host.closed["q"])) == 901
+
+
+def test_many_new_slices_of_one_push_share_chunks_but_the_newest() -> None:
+    host = one_window(w=weft.hopping(100_000, 10))
+    host.push(batch_at(0), 0)
+    host.write()
+    host.push(batch_at(*range(10, 20_010, 10)), 0)
+    (changes,) = host.write()
+    names = [name.rpartition("/")[2] for name in changes.written if name.startswith("slices/")]
+    together, alone = ([n for n in names if (":" in n) is many] for many in (True, False))
+    assert len(together) == -(-(2001 - 8) // 64)
+    assert set(alone) == {f"{start}" for start in range(19_930, 20_010, 10)}
+    host.move()
+    host.push(batch_at(20_010), 100_000)
+    (rows,) = host.closed["q"]
+    assert max(rows["n"].to_pylist()) == 2002
+
+
+def test_as_many_new_slices_as_there_are_share_few_chunks() -> None:
+    host = one_window(w=weft.hopping(1_000_000, 10))
+    for first in (0, 300_000):
+        host.push(batch_at(*range(first, first + 300_000, 10)), 0)
+        (changes,) = host.write()
+        assert sum(name.startswith("slices/") for name in changes.written) <= 64 + 8
 
 
 def test_chunks_in_the_order_of_time_are_read_too() -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import weft
-from weft.cost.batch.unknowns import plausible, safest
+from weft.cost.batch.unknowns import WITHIN, plausible, safest
+from weft.cost.strategies import columnar_costs, price
 from weft.planners.portfolio import _batch_model
+
+_TOTAL = {"total": "sum(x)"}
+_SHIPPED = ("slices", "events")
 
 
 def test_only_what_is_unknown_is_varied() -> None:
@@ -31,3 +35,22 @@ def test_without_statistics_a_plan_says_what_it_assumed() -> None:
     assert "events in" in plan.explain()
     assert "(assumed)" in plan.explain()
     assert plan.cost <= 1.5 * min(c.cost for c in plan.candidates)
+
+
+def test_what_kernels_are_sent_is_priced_as_itself_in_every_case() -> None:
+    """Slices or events: the choice is made once, whatever the unknown turns out to be."""
+    windows = {f"{n}": weft.hopping(f"{n} seconds", "1 second") for n in (2, 5, 60)}
+    query = weft.Query("q", source="t", time="ts", keys=["k"], windows=windows, aggs=_TOTAL)
+    unknown = weft.Statistics()
+    models = plausible(_batch_model("spark", unknown, unknown.lasts_us(), 0.0))
+    nodes = weft.optimize(query, "slice", "spark", strategy="columnar").nodes
+    priced = price(nodes, models, "columnar")
+    assert priced.choice is not None
+    ways = {ships: [sum(columnar_costs(nodes, m, ships)) for m in models] for ships in _SHIPPED}
+    chosen = ways.pop(priced.choice.ships)
+    assert sum(priced.costs) == chosen[0] == priced.choice.columnar
+    assert list(priced.cases) == chosen[1:]
+    (other,) = ways.values()
+    best = [min(pair) for pair in zip(chosen, other, strict=True)]
+    worst = [max(c / b for c, b in zip(one, best, strict=True)) for one in (chosen, other)]
+    assert worst[0] <= worst[1] or other[0] > WITHIN * chosen[0]

@@ -68,7 +68,7 @@ class InstantCost:
         _, slice_tuples = self._slices(side, classes)
         events = load.rate * (c.scan_event_ns + c.fold_event_ns + c.lift_ns * width)
         moved = load.rate / max(slice_tuples, 1.0) * occupancy(load.pairs, slice_tuples)
-        return events + moved * (c.write_partial_ns + c.shuffle_row_ns) + c.operator_ns
+        return events + moved * (c.write_partial_ns + c.shuffle_row_ns) + c.turn_ns
 
     def composing(self, side: int, classes: Classes) -> float:
         """Price of combining the slices of an input to its windows, at every instant."""
@@ -102,4 +102,4 @@ class InstantCost:
             + matched * (c.read_partial_ns + c.combine_ns * width)
             + groups * (c.write_partial_ns + c.emit_row_ns)
         )
-        return per_instant * self.instants_per_second + c.operator_ns
+        return per_instant * self.instants_per_second + c.turn_ns

@@ -89,7 +89,7 @@ class SpanCost(InstantCost):
         groups = occupancy(prod(load.groups for load in self.loads), matched)
         per_instant = matched * (c.read_partial_ns + c.combine_ns * sum(self.widths))
         per_instant += groups * (c.write_partial_ns + c.emit_row_ns)
-        return per_instant * self.instants_per_second + 2 * c.operator_ns
+        return per_instant * self.instants_per_second + 2 * c.turn_ns
 
     def _copies(self, side: int) -> float:
         """Instants at which a row of a window that moves counts; others are not copied."""
@@ -138,7 +138,7 @@ class SpanCost(InstantCost):
         copies = max(window.range_us * edge_rate(classes), 1.0) * groups
         combining = copies * (c.read_partial_ns + c.combine_ns * sum(self.widths))
         results = groups * (c.write_partial_ns + c.emit_row_ns)
-        return (combining + results) * self.instants_per_second + 2 * c.operator_ns
+        return (combining + results) * self.instants_per_second + 2 * c.turn_ns
 
     def _slices(self, side: int, classes: Classes) -> tuple[float, float]:
         """Return how many slices an input has, and how many tuples a slice.

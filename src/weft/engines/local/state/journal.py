@@ -6,7 +6,7 @@ gone; it never writes the whole state. The names are
     counters             the watermark and what was counted
     keys/N               key values, in the order of their codes: increments
     slices/BASE/START    the slices of all keys that begin at one time, or
-    slices/BASE/A:B      at any time from A to B: those that no event has come to for a while
+    slices/BASE/A:B      at any time from A to B: older ones, or those that no event has come to
     shape/BASE           no slices, but the columns they have
     window/W             what the discretizer of a window that events delimit knows
     kept/W               slices of the open instances of such windows

@@ -1,7 +1,8 @@
-"""Which slices go into one chunk of an operator's state: new ones alone, old ones together.
+"""Which slices go into one chunk of an operator's state: the newest alone, others together.
 
 A chunk that holds the slices of one time is small, and cheap to write anew while events still come
-to it. Thousands of them take long to read, so those that no event comes to are put together.
+to it. Thousands of them take long to write and to read, so those that no event comes to are put
+together, and so are new ones but for the newest.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 Stretch = tuple[int, int]  # the first and the last start of the slices in a chunk
 
-TOGETHER = 64  # slices in a chunk of old ones
+# Slices in a chunk of others, and the most chunks of one push: after hours of events it has
+# thousands of slices.
+TOGETHER = 64
+_NEWEST = 8  # of new slices, to which events may still come
 
 
 def name_of_stretch(base: str, stretch: Stretch) -> str:
@@ -65,22 +69,24 @@ def regrouped(known: Iterable[Stretch], touched: list[int]) -> tuple[list[Stretc
         else:
             fresh.append((start, start))
     changed.update(fresh)
-    found: list[Stretch] = []
-    newest_first = sorted((*stretches, *fresh))
-    latest = len(newest_first) - TOGETHER if not stretches else len(newest_first)
+    every, new = sorted((*stretches, *fresh)), set(fresh)
     settled = [
-        first == last and place < latest and (not stretches or (first, last) not in changed)
-        for place, (first, last) in enumerate(newest_first)
+        one[0] == one[1] and (place < len(every) - _NEWEST if one in new else one not in changed)
+        for place, one in enumerate(every)
     ]
-    for single, group in groupby(zip(newest_first, settled, strict=True), key=lambda one: one[1]):
+    found: list[Stretch] = []
+    for single, group in groupby(zip(every, settled, strict=True), key=lambda one: one[1]):
         own = [stretch for stretch, _ in group]
-        if single:
-            whole = len(own) // TOGETHER * TOGETHER
-            packs = [
-                (own[place][0], own[place + TOGETHER - 1][1]) for place in range(0, whole, TOGETHER)
-            ]
-            changed.update(packs)
-            own = [*packs, *own[whole:]]
-        found += own
-    kept = set(found)
-    return found, sorted(stretch for stretch in changed if stretch in kept)
+        found += _put_together(own) if single else own
+    known_before = set(stretches)
+    return found, [one for one in found if one in changed or one not in known_before]
+
+
+def _put_together(alone: list[Stretch]) -> list[Stretch]:
+    """Return the stretches of chunks of many slices, and of those that are too few for one."""
+    if len(alone) < TOGETHER:
+        return alone
+    size = max(TOGETHER, -(-len(alone) // TOGETHER))
+    packs = [alone[at : at + size] for at in range(0, len(alone), size)]
+    rest = packs.pop() if len(packs[-1]) <= _NEWEST else []
+    return [*((pack[0][0], pack[-1][1]) for pack in packs), *rest]
