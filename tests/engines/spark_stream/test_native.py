@@ -45,7 +45,8 @@ def test_closed_windows_have_the_rows_of_the_reference_engine(
 ) -> None:
     streams.write(readings, 5)
     query = query_over(WINDOWS)
-    result = weft.run(weft.Workload([query]), {"r": streams.read()}, planner=planner)
+    tables = {"r": streams.read()}
+    result = weft.run(weft.Workload([query]), tables, planner=planner, strategy="native")
     assert result.isStreaming
     done = streams.ran(result)
     wanted = weft.run(weft.Workload([query]), {"r": readings}, engine="reference")
@@ -63,7 +64,8 @@ def test_late_events_are_reported_and_change_nothing(streams: Any, readings: pa.
     streams.append(late)
     streams.append(on_time.slice(on_time.num_rows - 1))  # so that another micro-batch follows
     query = query_over({"10s": weft.tumbling("10 seconds")}, aggs={"n": agg.count()})
-    done = streams.ran(weft.run(weft.Workload([query]), {"r": streams.read()}))
+    tables = {"r": streams.read()}
+    done = streams.ran(weft.run(weft.Workload([query]), tables, strategy="native"))
     wanted = weft.run(weft.Workload([query]), {"r": on_time}, engine="reference")
     assert_same_rows(query, done.rows, streams.closed(wanted, 5 * S))
     dropped = sum(Progress.of(p).late for p in done.progress)
@@ -80,7 +82,9 @@ def test_days_of_a_time_zone_and_a_time_in_microseconds(streams: Any, readings: 
         {"day": weft.calendar("day", "Europe/Berlin"), "6h": weft.tumbling("6 hours")},
         aggs={"n": agg.count(), "s": agg.sum("k")},
     )
-    done = streams.ran(weft.run(weft.Workload([query]), {"r": streams.read()}, planner="slice"))
+    tables = {"r": streams.read()}
+    result = weft.run(weft.Workload([query]), tables, planner="slice", strategy="native")
+    done = streams.ran(result)
     wanted = weft.run(weft.Workload([query]), {"r": events}, engine="reference")
     expected = streams.closed(wanted, 5 * S)
     assert "day" in expected["window"].to_pylist()
