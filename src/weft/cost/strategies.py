@@ -263,8 +263,11 @@ def _choice(
     why = _reason(forced, obstacles, totals)
     if unable and way.strategy == COLUMNAR:
         why = f"columnar cannot run it: {unable[0]}"
-    elif not obstacles and not forced and way.total > min(one.total for one in cheapest.values()):
-        why = "the other may cost far more, where what is assumed is otherwise"
+    elif not obstacles and not forced:
+        best = min(cheapest.values(), key=lambda w: w.total)
+        other = "the other" if best.strategy != way.strategy else f"shipping {best.ships}"
+        if way.total > best.total:
+            why = f"{other} may cost far more, where what is assumed is otherwise"
     known = None if obstacles else totals[NATIVE]
     ships = cheapest[COLUMNAR].ships if way.strategy == NATIVE else way.ships
     return StrategyChoice(

@@ -183,7 +183,7 @@ def test_many_new_slices_of_one_push_share_chunks_but_the_newest() -> None:
     assert max(rows["n"].to_pylist()) == 2002
 
 
-def test_as_many_new_slices_as_there_are_share_few_chunks() -> None:
+def test_however_many_slices_are_new_they_share_few_chunks() -> None:
     host = one_window(w=weft.hopping(1_000_000, 10))
     for first in (0, 300_000):
         host.push(batch_at(*range(first, first + 300_000, 10)), 0)

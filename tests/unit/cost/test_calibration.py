@@ -9,7 +9,7 @@ import pytest
 from weft.calibration import Probe, calibrate, fit, learned, save
 from weft.calibration.past_runs import remember
 from weft.calibration.random_plans import workload_probes
-from weft.cost.prices import coefficients_of, shipped_coefficients, user_coefficients
+from weft.cost.prices import OPERATIONS, coefficients_of, shipped_coefficients, user_coefficients
 from weft.engines.measures import Measures
 from weft.errors import DataError, UnsupportedError
 
@@ -55,6 +55,10 @@ def test_a_busy_host_is_refused() -> None:
     with pytest.raises(DataError, match="repeated probes differ by 50%"):
         save(found)
     assert not user_coefficients("local").exists()
+
+
+def test_no_two_prices_have_one_name() -> None:
+    assert len(set(OPERATIONS)) == len(OPERATIONS)
 
 
 def test_prices_are_found_again_and_held_back_probes_say_how_well() -> None:

@@ -51,6 +51,7 @@ def test_what_kernels_are_sent_is_priced_as_itself_in_every_case() -> None:
     assert sum(priced.costs) == chosen[0] == priced.choice.columnar
     assert list(priced.cases) == chosen[1:]
     (other,) = ways.values()
+    assert any(o < c for o, c in zip(other, chosen, strict=True)), "in no case the other is cheaper"
     best = [min(pair) for pair in zip(chosen, other, strict=True)]
     worst = [max(c / b for c, b in zip(one, best, strict=True)) for one in (chosen, other)]
     assert worst[0] <= worst[1] or other[0] > WITHIN * chosen[0]

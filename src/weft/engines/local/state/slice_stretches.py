@@ -68,7 +68,6 @@ def regrouped(known: Iterable[Stretch], touched: list[int]) -> tuple[list[Stretc
             changed.add(stretches[at])
         else:
             fresh.append((start, start))
-    changed.update(fresh)
     every, new = sorted((*stretches, *fresh)), set(fresh)
     settled = [
         one[0] == one[1] and (place < len(every) - _NEWEST if one in new else one not in changed)
@@ -78,8 +77,8 @@ def regrouped(known: Iterable[Stretch], touched: list[int]) -> tuple[list[Stretc
     for single, group in groupby(zip(every, settled, strict=True), key=lambda one: one[1]):
         own = [stretch for stretch, _ in group]
         found += _put_together(own) if single else own
-    known_before = set(stretches)
-    return found, [one for one in found if one in changed or one not in known_before]
+    untouched = set(stretches) - changed
+    return found, [one for one in found if one not in untouched]
 
 
 def _put_together(alone: list[Stretch]) -> list[Stretch]:
