@@ -18,7 +18,7 @@ from weft.calibration.fit import Calibration, Probe, fit
 from weft.calibration.past_runs import remembered
 from weft.calibration.random_plans import workload_probes
 from weft.calibration.stream import EVENTS as STREAM_EVENTS
-from weft.calibration.stream import stream_probes
+from weft.calibration.stream import stream_probes, stream_workload_probes
 from weft.cost.prices import COLUMNAR_PRICES, NATIVE_PRICES, user_coefficients
 from weft.cost.streams import STREAM, STREAM_COLUMNAR
 from weft.errors import DataError, UnsupportedError
@@ -34,7 +34,7 @@ _FILES = {
     "spark": (NATIVE_PRICES, COLUMNAR_PRICES),
     STREAM: (STREAM, STREAM_COLUMNAR),
 }
-_WITH_WORKLOADS = ("spark", "local")
+_WITH_WORKLOADS = ("spark", STREAM, "local")
 
 __all__ = ["EVENTS", "Calibration", "Probe", "calibrate", "engines_of", "fit", "learned", "save"]
 
@@ -54,7 +54,7 @@ def calibrate(
     if workloads and engine not in _WITH_WORKLOADS:
         raise UnsupportedError(
             f"random workloads are not run to calibrate {engine!r}",
-            hint=f"leave them out, or calibrate {' or '.join(_WITH_WORKLOADS)}",
+            hint=f"leave them out, or calibrate {', '.join(_WITH_WORKLOADS)}",
         )
     number = events or EVENTS[engine]
     words = f"weft calibrate --engine {engine}"
@@ -65,7 +65,12 @@ def calibrate(
     )
     if workloads:
         words += f" --workloads {workloads}"
-        made = chain(made, workload_probes(engine, workloads, number, progress, clock))
+        random = (
+            stream_workload_probes(workloads, number, progress)
+            if engine == STREAM
+            else workload_probes(engine, workloads, number, progress, clock)
+        )
+        made = chain(made, random)
     return fit(engines_of(engine), tuple(made), words)
 
 

@@ -18,7 +18,7 @@ from weft.plan.body import STOCK, STRATEGIES
 from weft.planners.portfolio import PLANNERS, optimize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from weft.calibration.clocks import Clock
     from weft.calibration.fit import Probe
@@ -48,6 +48,18 @@ def plans_of(
                 yield " ".join(filter(None, (planner, strategy))), plan
 
 
+def hopeful(plans: Iterable[tuple[str, Plan]]) -> list[tuple[str, Plan]]:
+    """Leave out plans that are expected to take many times as long as the best."""
+    every = list(plans)
+    least = min(plan.cost for _, plan in every)
+    return [(label, plan) for label, plan in every if plan.cost <= HOPELESS * least]
+
+
+def seeds(workloads: int) -> range:
+    """Return the seeds of random workloads that calibration runs."""
+    return range(_FIRST_SEED, _FIRST_SEED + workloads)
+
+
 def planned(
     workload: Workload,
     planner: str,
@@ -71,17 +83,15 @@ def workload_probes(
     """Time every plan of random workloads over a tenth to twice so many events."""
     bounds = (max(events // 10, 1), events * 2)
     with TemporaryDirectory(prefix="weft-calibrate-") as folder:
-        for seed in range(_FIRST_SEED, _FIRST_SEED + workloads):
+        for seed in seeds(workloads):
             one = drawn(seed, bounds)
             frame = on_engine(engine, one.table(), Path(folder, str(seed)), adaptive=True)
             known = replace(one.statistics, adaptive=engine == "spark")
-            plans = list(plans_of(one.workload(), engine, known))
-            least = min(plan.cost for _, plan in plans)
-            timed = [(label, plan, plan.cost) for label, plan in plans]
+            timed = hopeful(plans_of(one.workload(), engine, known))
             # What Spark does without weft is a candidate of every plan.
-            told = plans[0][1].candidates
-            timed += [(STOCK, plans[0][1], c.cost) for c in told if c.planner == STOCK]
-            for label, plan, expected in timed:
-                if expected <= HOPELESS * least:
-                    progress(f"{label} of random workload {seed}, {one.events:,} events")
-                    yield probe_of(f"{label} {seed}", plan, frame, known, label, clock)
+            best = min((plan for _, plan in timed), key=lambda plan: plan.cost)
+            stock = (c.cost for c in best.candidates if c.planner == STOCK)
+            timed += [(STOCK, best) for cost in stock if cost <= HOPELESS * best.cost]
+            for label, plan in timed:
+                progress(f"{label} of random workload {seed}, {one.events:,} events")
+                yield probe_of(f"{label} {seed}", plan, frame, known, label, clock)

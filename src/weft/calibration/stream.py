@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import agg
 from weft.calibration.fit import Probe
+from weft.calibration.random_plans import hopeful, plans_of, seeds
 from weft.cost.prices import BY_ROW, Coefficients
 from weft.cost.streams import (
     STREAM,
@@ -15,6 +16,7 @@ from weft.cost.streams import (
     native_stream_costs,
     per_micro_batch,
 )
+from weft.generate.random_workloads import drawn
 from weft.plan.body import COLUMNAR, NATIVE
 from weft.planners.portfolio import optimize
 from weft.query import Query, Workload
@@ -22,7 +24,7 @@ from weft.statistics import Statistics
 from weft.window import hopping, tumbling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from weft.cost.batch.work import Work
     from weft.plan import Plan
@@ -33,6 +35,9 @@ _SECONDS = 1200.0  # many instances of the longest window, whatever the number o
 _FEW, _MANY = 2, 8
 _ROUNDS = 2
 _FILES = {NATIVE: STREAM, COLUMNAR: STREAM_COLUMNAR}
+# Those of a random workload; the first, in which code is compiled, is not timed.
+MICRO_BATCHES = 4
+_WATERMARK = "1 second"
 
 
 def _workloads() -> Iterator[tuple[str, str, Workload]]:
@@ -83,11 +88,42 @@ def stream_probes(events: int, progress: Callable[[str], None]) -> Iterator[Prob
                     if strategy not in warm:  # kernels and classes are compiled at their first use
                         drained(plan, streams, strategy)
                         warm.add(strategy)
-                    seconds = sorted(drained(plan, streams, strategy) for _ in range(_ROUNDS))
-                counted = _work(plan, known, strategy, batch_us, files)
-                spread = seconds[1] / seconds[0] - 1
-                where = f"{name} {strategy} {devices} in {files}"
-                yield Probe(where, seconds[0] * 1e3, counted, spread)
+                    counted = _work(plan, known, strategy, batch_us, files)
+                    where = f"{name} {strategy} {devices} in {files}"
+                    yield _probe(where, plan, streams, strategy, counted)
+
+
+def stream_workload_probes(
+    workloads: int, events: int, progress: Callable[[str], None]
+) -> Iterator[Probe]:
+    """Play random workloads back under all their plans, over a tenth to two fifths of the events.
+
+    A stream that catches up closes thousands of windows in a micro-batch, where the tables of
+    other probes have seconds for slices.
+    """
+    from weft.engines.spark.session import local_session
+    from weft.sessions.replay import replayed
+
+    session = local_session()
+    for seed in seeds(workloads):
+        one = drawn(seed, (max(events // 10, 1), max(events * 2 // 5, 1)), _WATERMARK)
+        batch_us = round(one.span_s * 1e6 / MICRO_BATCHES)
+        plans = hopeful(plans_of(one.workload(), "spark", one.statistics, batch_us))
+        with replayed({"readings": one.table()}, {}, session, MICRO_BATCHES) as streams:
+            for label, plan in plans:
+                progress(f"{label} of random workload {seed}, {one.events:,} events")
+                strategy = plan.strategies[0].strategy
+                counted = _work(plan, one.statistics, strategy, batch_us, MICRO_BATCHES)
+                yield _probe(f"{label} {seed}", plan, streams, strategy, counted)
+
+
+def _probe(
+    name: str, plan: Plan, streams: Mapping[str, Any], strategy: str, counted: Work
+) -> Probe:
+    from weft.sessions.replay import drained
+
+    seconds = sorted(drained(plan, streams, strategy) for _ in range(_ROUNDS))
+    return Probe(name, seconds[0] * 1e3, counted, seconds[1] / seconds[0] - 1)
 
 
 def _is_probed(name: str, planner: str, strategy: str, files: int) -> bool:

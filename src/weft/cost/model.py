@@ -85,7 +85,7 @@ class RateModel(Rates):
                 events = self.events_per_second * len(node.sides)
                 return events * (c.scan_event_ns + c.fold_event_ns) + c.turn_ns
             case Emit():
-                return self.rows_per_second(node) * c.emit_row_ns
+                return self.rows_per_second(node) * per_result(node, c)
             case _:
                 assert_never(node)
 
@@ -171,6 +171,11 @@ class RateModel(Rates):
         held = delta_s * self.rows_per_second(slices)
         reads = (held + self.keys_in(range_us)) * SECOND_US / self.period_us(node.window)
         return reads * per_row + held * self.coefficients.state_row_ns
+
+
+def per_result(node: Emit, c: Coefficients) -> float:
+    """Price of one result row and its columns."""
+    return c.emit_row_ns + c.emit_value_ns * len(node.outputs)
 
 
 def over(coefficients: Coefficients, seconds: float) -> Coefficients:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, assert_never
 
-from weft.cost.model import RateModel, over
+from weft.cost.model import RateModel, over, per_result
 from weft.cost.prices import coefficients_of
 from weft.cost.volumes import SECOND_US
 from weft.plan.nodes import Emit, Join, Roll, Scan, Slice
@@ -184,8 +184,8 @@ def columnar_stream_costs(nodes: tuple[Node, ...], model: StreamModel) -> tuple[
     """Price nodes in the stateful operator, which reads its state anew in each micro-batch.
 
     Every event goes to Python. `shuffle_row_ns` brings it to the worker that owns its key, in
-    order; `emit_row_ns` lowers a result row and brings it back; `turn_ns` is for all nodes of
-    a scope together, which run in the same workers.
+    order; `emit_row_ns` lowers a result row and brings it back, `emit_value_ns` each column of it;
+    `turn_ns` is for all nodes of a scope together, which run in the same workers.
     """
     c = model.columnar
     assert c is not None
@@ -202,7 +202,7 @@ def _kernel_cost(node: Node, c: Coefficients, rates: StreamModel) -> float:
         case Scan():
             return rates.dropped_per_second * c.scan_event_ns
         case Emit():
-            return rates.rows_per_second(node) * c.emit_row_ns
+            return rates.rows_per_second(node) * per_result(node, c)
         case Slice() | Roll():
             width = len(node.partials)
             if isinstance(node.inputs[0], Scan):

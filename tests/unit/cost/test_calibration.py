@@ -46,7 +46,7 @@ def test_plans_of_random_workloads_are_probes_too() -> None:
 def test_random_workloads_are_not_run_where_nobody_compares_plans() -> None:
     with pytest.raises(UnsupportedError, match="not run to calibrate 'reference'") as refused:
         calibrate("reference", workloads=3)
-    assert refused.value.hint == "leave them out, or calibrate spark or local"
+    assert refused.value.hint == "leave them out, or calibrate spark, spark-stream, local"
 
 
 def test_a_busy_host_is_refused() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import weft
 from weft import agg
+from weft.cost import streams
 from weft.cost.streams import CATCHING_UP_US, StreamModel, rows_kept
 from weft.plan import Roll, Slice
 from weft.statistics import Statistics
@@ -21,7 +24,7 @@ def planned(*windows: weft.Window, planner: str = "slice", **more: object) -> we
         time="ts",
         keys=["k"],
         windows={str(window): window for window in windows},
-        aggs={"lo": agg.min("v")},
+        aggs=more.pop("aggs", {"lo": agg.min("v")}),
         watermark="10 seconds",
     )
     pace = more.pop("micro_batch", CATCHING_UP_US)
@@ -60,6 +63,21 @@ def test_a_plan_of_many_levels_is_no_chain_of_states() -> None:
     assert "TUMBLE 40s is 3 steps above the events" in choice.reason
     (choice,) = planned(*ladder, planner="slice").strategies
     assert choice.native is not None
+
+
+@pytest.mark.parametrize("strategy", ["native", "columnar"])
+def test_every_column_of_a_result_has_its_price(strategy: str, monkeypatch) -> None:
+    """One partial has three names in a result: that is three columns."""
+    real = streams.coefficients_of
+    monkeypatch.setattr(
+        streams, "coefficients_of", lambda name: replace(real(name), emit_value_ns=1e6)
+    )
+    one, three = (
+        planned(weft.tumbling("10 seconds"), strategy=strategy, micro_batch=10 * S, aggs=aggs)
+        for aggs in ({"lo": agg.min("v")}, {name: agg.min("v") for name in ("a", "b", "c")})
+    )
+    # 50 keys a second, nearly all of them in every ten seconds, and a millisecond a value.
+    assert three.cost - one.cost == pytest.approx(2 * 50, rel=0.01)
 
 
 def test_micro_batches_are_spark_s_alone() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from weft.bench.frame import Column, Entry, Limit, Row, Sheet, Table
 from weft.bench.suite.regret.draws import number_of
 from weft.bench.suite.regret.runs import NONE, TRUE, WRONG, on_local, on_spark, on_streams
+from weft.calibration.stream import MICRO_BATCHES
 from weft.generate.random_workloads import drawn
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ _EVENTS = (100_000, 5_000_000)
 _SPARK_EVENTS = (100_000, 2_000_000)
 _STREAM_EVENTS = (100_000, 400_000)
 _QUICK_EVENTS = (2_000, 20_000)
-_MICRO_BATCHES = 2
 
 
 def _share(values: Sequence[float], share: float) -> float:
@@ -90,7 +90,7 @@ def _spark(quick: bool, number: int) -> Sheet:
 @cache
 def _streams(quick: bool, number: int) -> Sheet:
     drawings = _drawings(quick, number, _STREAM_EVENTS, watermark="1 second")
-    return _sheet(lambda one: on_streams(one, _MICRO_BATCHES), drawings)
+    return _sheet(lambda one: on_streams(one, MICRO_BATCHES), drawings)
 
 
 _COLUMNS = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.bench.suite.regret.draws import mistaken
 from weft.calibration.batch import on_engine, timed
-from weft.calibration.random_plans import HOPELESS, identity, planned, plans_of
+from weft.calibration.random_plans import HOPELESS, hopeful, identity, planned, plans_of
 from weft.plan.body import STOCK
 from weft.statistics import Statistics
 
@@ -70,12 +70,8 @@ def regrets(
         for known, statistics in told.items()
     }
     every = {identity(plan): ("auto", plan) for plan in picked.values()}
-    hopeful = {
-        identity(plan): (label, plan)
-        for label, plan in plans
-        if plan.cost <= HOPELESS * plans[0][1].cost
-    }
-    every |= hopeful
+    waited_for = {identity(plan): (label, plan) for label, plan in hopeful(plans)}
+    every |= waited_for
     took: dict[object, float] = dict.fromkeys(every, inf)
     # The first run of a workload pays for code that nobody ran before: it is no plan's time.
     label, first = next(iter(every.values()))
@@ -83,7 +79,7 @@ def regrets(
     for _ in range(rounds):
         for who, (label, plan) in every.items():
             took[who] = min(took[who], run_ms(plan, label))
-    found = tuple(Timed(label, plan.cost, took[who]) for who, (label, plan) in hopeful.items())
+    found = tuple(Timed(label, plan.cost, took[who]) for who, (label, plan) in waited_for.items())
     picked_ms = {known: took[identity(plan)] for known, plan in picked.items()}
     stock = next((c for c in plans[0][1].candidates if c.planner == STOCK), None)
     stock_ms = None
