@@ -226,7 +226,28 @@ def run_on(
     if isinstance(engine, ReferenceEngine) and not isinstance(asked, Plan) and planner == "auto":
         return engine.answer(bind_tables(Workload.of(asked), tables), tables)
     plan = plan_for(asked, tables, engine, planner, **options)
+    if engine.name == STREAM and options.get("strategy") is None:
+        plan = _for_stores(plan, asked, tables, engine, planner, **options)
     return engine.run(plan, tables)
+
+
+def _for_stores(
+    plan: Plan,
+    asked: Workload | Plan | AnyQuery,
+    tables: Mapping[str, Any],
+    engine: Engine,
+    planner: str,
+    **options: Any,
+) -> Plan:
+    """Plan natively where a session has no place for the state of columns, and native can."""
+    from weft.engines.spark.streaming.engine import SparkStreamEngine
+    from weft.plan.body import NATIVE
+
+    assert isinstance(engine, SparkStreamEngine)
+    if isinstance(asked, Plan) or engine.has_stores(plan, tables):
+        return plan
+    native = plan_for(asked, tables, engine, planner, **{**options, "strategy": NATIVE})
+    return native if engine.has_stores(native, tables) else plan
 
 
 def plan_for(

@@ -203,6 +203,10 @@ def _planned(
     forced = {"strategy": strategy, "technique": technique}
     plan = plan_for(workload, sources, engine, planner, statistics, **forced)
     names = {engine.choice(stream, plan).name for stream in streams_of(plan)}
+    if plan.joins and COLUMNAR in names and strategy is None:  # joins have native states
+        forced = {"strategy": NATIVE, "technique": technique}
+        plan = plan_for(workload, sources, engine, planner, statistics, **forced)
+        names = {engine.choice(stream, plan).name for stream in streams_of(plan)}
     if plan.joins and COLUMNAR in names:
         raise UnsupportedError(
             f"join {plan.joins[0].name!r} and queries of the columnar strategy keep different "

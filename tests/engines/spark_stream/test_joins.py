@@ -135,6 +135,25 @@ def test_a_started_join_goes_on_and_no_other_takes_its_checkpoint(streams: Any) 
         record_for(weft.parse(STATIC.replace("MAX", "MIN")), tables, checkpoint)
 
 
+def test_windows_beside_a_join_are_planned_for_its_kind_of_state(streams: Any) -> None:
+    tables = {"a": stream(streams, "a"), "b": to_spark(TABLES["b"], streams.spark)}
+    join = weft.parse(STATIC)
+
+    def windows(**asked: Any) -> weft.Query:
+        aggs = {"n": weft.agg.count()}
+        return weft.Query("w", source="a", time="ts", keys=["g"], windows=asked, aggs=aggs)
+
+    def strategy(*queries: Any) -> str:
+        checkpoint = Checkpoint(Place.of(streams.place / "new"))
+        return record_for(weft.Workload([*queries]), tables, checkpoint).strategy
+
+    hops = windows(m=weft.hopping("1 minute", "1 second"), h=weft.hopping("5 minutes", "1 second"))
+    assert strategy(hops) == "columnar"
+    assert strategy(*join, hops) == "native"
+    with pytest.raises(UnsupportedError, match="keep different states"):
+        strategy(*join, windows(visit=weft.session("10 seconds")))
+
+
 def test_streams_that_would_be_kept_for_ever_or_never_close_are_refused(streams: Any) -> None:
     timed = stream(streams, "a")
     bare, table = streams.read("a"), to_spark(TABLES["b"], streams.spark)

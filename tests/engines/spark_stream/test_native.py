@@ -57,6 +57,24 @@ def test_closed_windows_have_the_rows_of_the_reference_engine(
     assert done.state_operators == (1 if planner == "independent" else 2)
 
 
+def test_without_rocksdb_what_is_columnar_for_its_cost_alone_runs_native(
+    streams: Any, readings: pa.Table
+) -> None:
+    streams.write(readings, 5)
+    hops = {f"{n}m/1s": weft.hopping(f"{n} minutes", "1 second") for n in (1, 5)}
+    query = query_over(WINDOWS | hops)
+    plan = weft.optimize(query, micro_batch="1 hour")
+    assert {choice.strategy for choice in plan.strategies} == {"columnar"}
+    done = streams.ran(weft.run(query, {"r": streams.read()}))
+    wanted = weft.run(query, {"r": readings}, engine="reference")
+    assert_same_rows(query, done.rows, streams.closed(wanted, 5 * S))
+    assert done.state_operators == 2, "slices, and all windows"
+    visits = query_over({"visit": weft.session("10 seconds")})
+    for asked, forced in ((visits, None), (plan, None), (query, "columnar")):
+        with pytest.raises(weft.UnsupportedError, match="keeps its state in RocksDB"):
+            weft.run(asked, {"r": streams.read()}, strategy=forced)
+
+
 def test_late_events_are_reported_and_change_nothing(streams: Any, readings: pa.Table) -> None:
     on_time = readings.sort_by("ts")
     streams.write(on_time, 2, disorder_s=0)

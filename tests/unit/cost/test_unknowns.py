@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 import weft
 from weft.cost.batch.unknowns import WITHIN, plausible, safest
 from weft.cost.strategies import columnar_costs, price
+from weft.cost.streams import CATCHING_UP_US, StreamModel
+from weft.engines.spark.streaming.engine import SparkStreamEngine
+from weft.engines.spark.streaming.streams import streams_of
+from weft.generate.random_workloads import drawn
 from weft.planners.portfolio import _batch_model
 
 _TOTAL = {"total": "sum(x)"}
@@ -19,6 +25,36 @@ def test_only_what_is_unknown_is_varied() -> None:
     assert len(nothing) == 3
     assert {m.volumes.statistics.key_count for m in nothing} == {5, 100, 20_000}
     assert len({round(m.volumes.events) for m in nothing}) == 3
+
+
+def test_a_stream_is_asked_for_what_a_micro_batch_may_have() -> None:
+    hour = CATCHING_UP_US
+    known = weft.Statistics(rate=50.0, keys=300)
+    assert plausible(StreamModel.of(known, hour)) == (StreamModel.of(known, hour),)
+    expected, *others = plausible(StreamModel.of(weft.Statistics(keys=300), hour))
+    assert {m.statistics.key_count for m in others} == {300}
+    rates = [m.events_per_second / expected.events_per_second for m in others]
+    assert rates == pytest.approx([10.0, 0.1])
+    assert {m.micro_batch_us for m in others} == {hour}
+    several = plausible(StreamModel.of(weft.Statistics(rate=0.001), hour))
+    assert [m.statistics.key_count for m in several] == [100, 5, 3], "no more keys than events"
+
+
+def test_a_stream_runs_by_what_may_cost_least_at_worst() -> None:
+    """The plan names the strategy, and the engine runs that, whatever is cheaper as expected."""
+    for seed in range(40):
+        one = drawn(seed, (100_000, 400_000), "1 second")
+        plan = weft.optimize(one.workload(), micro_batch="1 hour")
+        (choice,) = plan.strategies
+        (stream,) = streams_of(plan)
+        assert SparkStreamEngine().choice(stream, plan).name == choice.strategy
+        if "may cost far more" in choice.reason:
+            break
+    else:
+        pytest.fail("the expected was always the safest")
+    told = SparkStreamEngine().choice(stream, plan)
+    assert told.reason == choice.reason
+    assert getattr(choice, choice.strategy) > min(choice.native, choice.columnar)
 
 
 def test_the_safer_of_two_plans_that_cost_about_the_same_is_chosen() -> None:

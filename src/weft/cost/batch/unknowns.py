@@ -7,9 +7,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from weft.cost.batch.model import BatchModel, batch_model
+from weft.cost.streams import StreamModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from weft.cost.model import CostModel
     from weft.statistics import Statistics
@@ -38,24 +39,41 @@ def plausible(model: CostModel) -> tuple[CostModel, ...]:
     """Return the model, then what it could be as well: events close together, or far apart.
 
     Few keys and many events are the one end of what is plausible, many keys and few events the
-    other; what is known stays. Models of what is no batch stand alone.
+    other; what is known stays. A stream is asked for what a micro-batch has, so how long it lasts
+    does not matter. Other models stand alone.
     """
+    if isinstance(model, StreamModel):
+        return (model, *(replace(model, statistics=one) for one in _of_streams(model)))
     if not isinstance(model, BatchModel):
         return (model,)
     known, lasts_us = model.volumes.statistics, model.volumes.lasts_us
     unknown = unknown_of(known)
     if not unknown:
         return (model,)
-    many = max(min(_MANY_KEYS, int(model.volumes.events)), 1)
     found: list[CostModel] = [model]
+    for part, told in _ends(known, model.volumes.events):
+        lasts_us = lasts_us * part if unknown == ("events",) else lasts_us
+        other = replace(model.volumes, statistics=told, lasts_us=lasts_us)
+        found.append(batch_model(model.engine, other))
+    return tuple(found)
+
+
+def _of_streams(model: StreamModel) -> list[Statistics]:
+    known = model.statistics
+    if not {"rate", "keys"} & set(known.assumed):
+        return []
+    return [told for _, told in _ends(known, known.events_per_us * model.micro_batch_us)]
+
+
+def _ends(known: Statistics, events: float) -> Iterator[tuple[float, Statistics]]:
+    """Give both ends of what is plausible: which part of the events there is, and what is told."""
+    unknown = unknown_of(known)
+    many = max(min(_MANY_KEYS, int(events)), 1)
     for keys, part in ((_FEW_KEYS, _MORE), (many, _FEWER)):
         told: dict[str, Any] = {"keys": keys} if "keys" in unknown else {}
         if "rate" in unknown:
             told["rate"] = known.events_per_us * 1e6 * part
-        lasts_us = lasts_us * part if unknown == ("events",) else lasts_us
-        other = replace(model.volumes, statistics=replace(known, **told), lasts_us=lasts_us)
-        found.append(batch_model(model.engine, other))
-    return tuple(found)
+        yield part, replace(known, **told)
 
 
 def safest(costs: Sequence[Sequence[float]]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weft.cost.strategies import check_strategy
 from weft.engines.base import Unsupported
 from weft.engines.spark.joins.compile import unsupported_joins
-from weft.engines.spark.streaming.columnar.strategy import ColumnarStreamStrategy
+from weft.engines.spark.streaming.columnar.strategy import ColumnarStreamStrategy, has_store
 from weft.engines.spark.streaming.joins import compile_stream_joins
 from weft.engines.spark.streaming.native.strategy import NativeStreamStrategy
 from weft.engines.spark.streaming.streams import Stream, StreamStrategy, streams_of
@@ -76,17 +76,26 @@ class SparkStreamEngine:
         """
         if self._forced is not None:
             return Choice(self._forced, "forced")
+        own = [c for c in plan.strategies if not set(stream.queries).isdisjoint(c.queries)]
         problems = _STRATEGIES[NATIVE].unsupported(stream)
         if problems:
+            if own and all(c.strategy == COLUMNAR and c.native is not None for c in own):
+                return Choice(COLUMNAR, own[0].reason)  # so it names what only kernels run
             return Choice(COLUMNAR, f"native cannot run it as a stream: {problems[0].reason}")
-        own = [c for c in plan.strategies if not set(stream.queries).isdisjoint(c.queries)]
         native, columnar = (sum(c.native or 0.0 for c in own), sum(c.columnar or 0.0 for c in own))
         too_old = state_obstacle()
         if too_old is not None:
             return Choice(NATIVE, too_old)
-        if native <= columnar:
-            return Choice(NATIVE, _less(native, columnar))
-        return Choice(COLUMNAR, _less(columnar, native))
+        costs = {NATIVE: native, COLUMNAR: columnar}
+        cheaper, dearer = sorted(costs, key=lambda name: costs[name])
+        if {c.strategy for c in own} == {dearer}:  # what is not known of the source may matter more
+            return Choice(dearer, own[0].reason)
+        return Choice(cheaper, _less(costs[cheaper], costs[dearer]))
+
+    def has_stores(self, plan: Plan, sources: Mapping[str, DataFrame]) -> bool:
+        """Tell whether the sessions of the sources have a place for the states of a plan."""
+        columnar = [s for s in streams_of(plan) if self.choice(s, plan).name == COLUMNAR]
+        return all(has_store(sources[stream.source].sparkSession) for stream in columnar)
 
     def chosen(self, plan: Plan) -> Plan:
         """Return the plan with the strategies that its streams really run by, for EXPLAIN."""

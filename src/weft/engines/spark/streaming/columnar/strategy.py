@@ -181,9 +181,14 @@ def stored_for(strategy: str, session: SparkSession) -> AbstractContextManager[N
     return stored_in(ROCKS_STORE, session) if columnar else nullcontext()
 
 
+def has_store(session: SparkSession) -> bool:
+    """Tell whether streams of a session keep their state where columns have a place."""
+    return session.conf.get(STORE_SETTING, "") == ROCKS_STORE
+
+
 def check_store(session: SparkSession) -> None:
     """Refuse a session whose streams keep their state where columns have no place."""
-    if session.conf.get(STORE_SETTING, "") != ROCKS_STORE:
+    if not has_store(session):
         raise UnsupportedError(
             "the columnar strategy keeps its state in RocksDB, and this session does not",
             hint=f"weft.start sets it; or spark.conf.set({STORE_SETTING!r}, {ROCKS_STORE!r})",
