@@ -47,6 +47,22 @@ def test_the_commands_of_a_page_run_and_print_what_it_says(page: Path, tmp_path:
             assert run.stdout.strip() == output, command
 
 
+@pytest.mark.parametrize("page", ["spark", pytest.param("streaming", marks=pytest.mark.spark)])
+def test_a_page_shows_the_strategies_that_its_command_chooses(page: str, tmp_path: Path) -> None:
+    """Prices that are measured anew change what it prints: then the page is written anew."""
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    ((command, table),) = re.findall(r"```\n\$ weft (.*?)\n\.\.\.\n(.*?)```", text, re.DOTALL)
+    run = subprocess.run(
+        [sys.executable, "-m", "weft", *shlex.split(command.replace("\\\n", ""))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    assert table in run.stdout
+
+
 @pytest.mark.parametrize(
     ("page", "file"), [(README, "lows.sql"), (TUTORIAL, "features.sql")], ids=["README", "tutorial"]
 )

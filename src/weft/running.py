@@ -246,8 +246,10 @@ def _for_stores(
     assert isinstance(engine, SparkStreamEngine)
     if isinstance(asked, Plan) or engine.has_stores(plan, tables):
         return plan
-    native = plan_for(asked, tables, engine, planner, **{**options, "strategy": NATIVE})
-    return native if engine.has_stores(native, tables) else plan
+    try:
+        return plan_for(asked, tables, engine, planner, **{**options, "strategy": NATIVE})
+    except UnsupportedError:  # the engine will say what columns need
+        return plan
 
 
 def plan_for(

@@ -32,7 +32,8 @@ class Probe:
     name: str
     ms: float
     work: Work
-    spread: float = 0.0  # how much longer the second-best of its runs took
+    # How much longer the second-best of its runs took; None where the first ran code that was new.
+    spread: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class Calibration:
     @property
     def spread(self) -> float:
         """How much repeated runs of a probe differ, in the median."""
-        ordered = sorted(probe.spread for probe in self.probes)
-        return ordered[len(ordered) // 2]
+        ordered = sorted(probe.spread for probe in self.probes if probe.spread is not None)
+        return ordered[len(ordered) // 2] if ordered else 0.0
 
     @property
     def is_busy(self) -> bool:

@@ -57,6 +57,15 @@ def test_a_busy_host_is_refused() -> None:
     assert not user_coefficients("local").exists()
 
 
+def test_runs_of_code_that_was_new_do_not_make_a_host_busy() -> None:
+    def probe(n: int, spread: float | None) -> Probe:
+        return Probe(f"{n}", n * 1.0, {("local", "run"): n * 1.0}, spread)
+
+    new = [probe(n, None) for n in range(1, 7)]
+    assert not fit(("local",), tuple(new), "a test").is_busy
+    assert fit(("local",), (*new, probe(7, 0.3)), "a test").spread == 0.3
+
+
 def test_no_two_prices_have_one_name() -> None:
     assert len(set(OPERATIONS)) == len(OPERATIONS)
 
