@@ -76,6 +76,7 @@ def test_two_queries_with_other_keys_and_filters_read_the_source_once(
         checkpoint=streams.place / "checkpoint",
         trigger="once",
         planner="slice",
+        strategy="native",
     )
     started.awaitTermination()
     progress = started.recentProgress
