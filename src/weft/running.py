@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from weft.errors import QueryError, UnsupportedError, require
@@ -226,7 +227,7 @@ def run_on(
     if isinstance(engine, ReferenceEngine) and not isinstance(asked, Plan) and planner == "auto":
         return engine.answer(bind_tables(Workload.of(asked), tables), tables)
     plan = plan_for(asked, tables, engine, planner, **options)
-    if engine.name == STREAM and options.get("strategy") is None:
+    if engine.name == STREAM and options.get("strategy") is options.get("technique") is None:
         plan = _for_stores(plan, asked, tables, engine, planner, **options)
     return engine.run(plan, tables)
 
@@ -299,25 +300,34 @@ def _plan(
     from weft.cost.streams import CATCHING_UP_US
     from weft.engines.joins import loads_of_joins
     from weft.observation import completed, observed
+    from weft.plan.body import NATIVE
     from weft.planners.portfolio import PLANNERS, optimize
 
     known = completed(statistics, observed(workload, tables))
     exact = {name: columns_of_table(table).exact for name, table in tables.items()}
 
-    def planned(by: str) -> Plan:
+    def planned(by: str, **more: Any) -> Plan:
         return optimize(
             workload,
             by,
             family_of(engine),
             known,
             exact_columns=exact,
-            **forced,
+            **{**forced, **more},
             micro_batch=CATCHING_UP_US if engine.name == STREAM else None,
             join_loads={} if statistics is not None else loads_of_joins(workload, tables),
         )
 
     plan = planned(planner)
-    if planner != "auto" or not engine.unsupported(plan):
+    if not engine.unsupported(plan):
+        return plan
+    if engine.name == STREAM and forced.get("strategy") is forced.get("technique") is None:
+        # An older Spark has no state for columns, which a plan takes where it costs less.
+        with suppress(UnsupportedError):
+            native = planned(planner, strategy=NATIVE)
+            if not engine.unsupported(native):
+                return native
+    if planner != "auto":
         return plan
     others = [c.planner for c in sorted(plan.candidates, key=lambda c: c.cost)]
     for name in (other for other in others if other in PLANNERS):

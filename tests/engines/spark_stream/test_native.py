@@ -10,6 +10,8 @@ import pytest
 
 import weft
 from weft import agg
+from weft.engines.spark.streaming import engine as stream_engine
+from weft.engines.spark.streaming.columnar import strategy as columnar_strategy
 from weft.engines.spark.streaming.progress import Progress
 from weft.testing import assert_same_rows
 
@@ -73,6 +75,22 @@ def test_without_rocksdb_what_is_columnar_for_its_cost_alone_runs_native(
     for asked, forced in ((visits, None), (plan, None), (query, "columnar")):
         with pytest.raises(weft.UnsupportedError, match="keeps its state in RocksDB"):
             weft.run(asked, {"r": streams.read()}, strategy=forced)
+
+
+def test_an_older_spark_gets_a_native_plan_where_columns_would_cost_less(
+    streams: Any, readings: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (stream_engine, columnar_strategy):
+        monkeypatch.setattr(module, "state_obstacle", lambda: "no state for rows")
+    streams.write(readings, 5)
+    query = query_over({"1m/1s": weft.hopping("1 minute", "1 second")})
+    assert weft.optimize(query, micro_batch="1 hour").strategies[0].strategy == "columnar"
+    done = streams.ran(weft.run(query, {"r": streams.read()}))
+    wanted = weft.run(query, {"r": readings}, engine="reference")
+    assert_same_rows(query, done.rows, streams.closed(wanted, 5 * S))
+    visits = query_over({"visit": weft.session("10 seconds")})
+    with pytest.raises(weft.UnsupportedError, match="no state for rows"):
+        weft.run(visits, {"r": streams.read()})
 
 
 def test_late_events_are_reported_and_change_nothing(streams: Any, readings: pa.Table) -> None:
