@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from weft.statistics import Statistics
     from weft.techniques import Form
 
+# So long that only folding its events costs anything.
+_ENDLESS = PeriodicWindow(2**62, 2**62)
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -36,6 +39,10 @@ class Context:
     def counts_as_papers_do(self) -> bool:
         """True under the paper model: relations and formulas are the published ones."""
         return self.model.name == "paper"
+
+    def folding(self, width: int) -> float:
+        """What every plan pays: each event is folded once, into so many partials."""
+        return self.model.from_events(_ENDLESS, width)
 
 
 @dataclass(frozen=True, slots=True)

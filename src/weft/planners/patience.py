@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # a middle of many shapes. A clock in its place would make plans differ from run to run.
 _MS_PER_WINDOW = {"factor": (1.5, 7.0), "weave": (4.0, 4.0), "triweave": (4.0, 4.0)}
 _NO_SEARCH = (0.0, 0.0)
-_UNNOTICED_MS = 125.0  # as much as the search for thirty windows takes
+_UNNOTICED_MS = 25.0  # beside what else planning takes
 _WORTH = 0.5  # no plan saves all that another spends on slices and windows
 
 
@@ -46,7 +46,7 @@ def search_ms(name: str, windows: Sequence[PeriodicWindow]) -> float:
 def too_long(name: str, scope: Scope, at_stake_ms: float) -> str:
     """Say why a planner is not asked: its search would take too much of what it could save.
 
-    At stake is what the best plan so far spends on what a better one could change.
+    At stake is what the best plan so far spends beyond what every plan does.
     """
     asked = search_ms(name, scope.shareable)
     if asked <= max(_UNNOTICED_MS, _WORTH * at_stake_ms):

@@ -92,7 +92,9 @@ class Desk:
                 continue
             why, alone = "", trials["independent"]
             if context.hurried:
-                why = too_long(name, scope, min(trial.changeable for trial in trials.values()))
+                spent = min(trial.changeable for trial in trials.values())
+                least = context.folding(len(scope.partials_for(scope.shareable)))
+                why = too_long(name, scope, max(spent - least, 0.0))
             if why:
                 trials[name] = replace(alone, planner=name, refusal=why)
             else:

@@ -76,6 +76,8 @@ def test_twenty_windows_take_one_scan_and_two_exchanges(
         # Each reads every so many instances of the one before: 2 of 6, 5 of 12, and 5 of 3 that
         # begin twice as often.
         [(60, 10), (120, 10), (600, 10), (300, 20)],
+        # Deeper than one text may be.
+        [(2**n, 2**n) for n in range(20)],
     ],
 )
 def test_a_factor_tree_of_any_depth_takes_two_exchanges(
@@ -91,6 +93,53 @@ def test_a_factor_tree_of_any_depth_takes_two_exchanges(
     result = SparkEngine().run(plan, {"r": frame})["q"]
     assert len(re.findall(r"Exchange", explained(result))) == 2
     wanted = ReferenceEngine().answer(workload, {"r": readings()})["q"]
+    assert_same_rows(query, result.toArrow(), wanted)
+
+
+def test_levels_of_a_plan_are_one_text(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step on a DataFrame has Spark look through all below it: no level adds one."""
+    frame = to_spark(readings(), spark)
+    asked: list[str] = []
+    for step in ("select", "selectExpr", "where", "filter", "groupBy", "repartition"):
+        own = getattr(type(frame), step)
+
+        def counted(*given: Any, _own: Any = own, _step: str = step, **more: Any) -> Any:
+            asked.append(_step)
+            return _own(*given, **more)
+
+        monkeypatch.setattr(type(frame), step, counted)
+    steps: dict[int, list[str]] = {}
+    for depth in (1, 4):
+        windows = {f"{s}s": weft.tumbling(s * S) for s in (5, 10, 20, 40)[:depth]}
+        query = weft.Query(
+            "q", source="r", time="ts", keys=["k"], windows=windows, aggs={"n": agg.count()}
+        )
+        plan = weft.optimize(query, "factor", strategy="native")
+        asked.clear()
+        SparkEngine().run(plan, {"r": frame})
+        steps[depth] = [*asked]
+    assert steps[4] == steps[1]
+    assert steps[1]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_aggregate_without_a_name_in_sql_goes_through_levels(
+    spark: SparkSession, strategy: str
+) -> None:
+    windows = {f"{s}s": weft.tumbling(s * S) for s in (5, 10, 20)}
+    query = weft.Query(
+        "q",
+        source="r",
+        time="ts",
+        keys=["k"],
+        windows=windows,
+        aggs={"p": agg.product("1 + v / 1000"), "n": agg.count()},
+    )
+    plan = weft.optimize(query, "factor", strategy=strategy)
+    result = SparkEngine().run(plan, {"r": to_spark(readings(), spark)})["q"]
+    wanted = ReferenceEngine().answer(weft.Workload([query]), {"r": readings()})["q"]
     assert_same_rows(query, result.toArrow(), wanted)
 
 

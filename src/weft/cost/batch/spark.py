@@ -196,14 +196,14 @@ class SparkWork:
         read, _ = window.reads(feeder)
         return read * feeder.slide_us / window.slide_us
 
-    def _emitted(self, node: Emit | Join, queries: int, engine: str) -> Work:
+    def _emitted(self, node: Emit | Join, queries: int, engine: str, windows: int = 1) -> Work:
         rows = self.volumes.rows(node)
         outputs = len(node.outputs) if isinstance(node, Emit) else len(node.partials)
         # Rows of other filters are read too, and left out.
         read = self.volumes.rows(node.inputs[0]) if picks_rows(node) else rows
         kept = self._work(keep_row=read if queries > 1 else 0.0)
         bytes = rows * self._key_bytes if engine == COLUMNAR_PRICES else 0.0
-        out = work(engine, window=1, emit_row=rows, emit_value=rows * outputs, key_byte=bytes)
+        out = work(engine, window=windows, emit_row=rows, emit_value=rows * outputs, key_byte=bytes)
         return total(kept, out)
 
     # Through the kernels.
@@ -317,7 +317,8 @@ class SparkWork:
                 ),
                 self._stages(2),
                 self.from_events(roll.window, partials, rows, 1, rows),
-                self._emitted(emit, 1, NATIVE_PRICES),
+                # It is an aggregation of its own, and no line in a table of windows.
+                self._emitted(emit, 1, NATIVE_PRICES, windows=0),
             ]
         return total(*works)
 

@@ -27,6 +27,7 @@ from weft.engines.spark.sql.fan_out import START
 from weft.engines.spark.sql.kinds import SPARK_KINDS, is_holistic, is_spread
 from weft.engines.spark.sql.slice_bounds import slice_start
 from weft.engines.spark.sql.timestamps import micros_of
+from weft.engines.spark.text_rows import taken
 from weft.engines.spark.versions import with_told_schema
 from weft.errors import InternalError
 from weft.expression import column, columns_of
@@ -113,7 +114,7 @@ class SliceRows:
         }
         sliced = frame.selectExpr("*", f"{slice_start(TIME, self.edges)} AS {START}")
         rows = aggregated(sliced, (*keys, START), made)
-        return rows.selectExpr(
+        return taken(rows).selectExpr(
             START,
             *(f"{own} AS {column(name)}" for own, (name, _) in zip(keys, self.keys, strict=True)),
             *(

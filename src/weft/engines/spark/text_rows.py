@@ -1,20 +1,25 @@
 """Rows that Spark has not been asked for yet: steps over a DataFrame, gathered as one text.
 
-Each step on a DataFrame has Spark look through all the steps below it. Where several results are
-made of the same rows, that is most of what planning takes; one text is looked through once.
+Each step on a DataFrame has Spark look through all the steps below it, which takes longer than to
+compute a few windows; one text is looked through once.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
-Rows = TypeVar("Rows", "DataFrame", "TextRows")
+Rows: TypeAlias = "DataFrame | TextRows"
+
+_PLACE = re.compile(r"(?<!\{)\{weft_rows\}(?!\})")
+# Spark reads text by going down into it, and its stack is not endless.
+_MOST_STEPS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +28,46 @@ class TextRows:
 
     frame: DataFrame
     text: str = ""
-
-    @property
-    def _source(self) -> str:
-        return f"({self.text})" if self.text else "{weft_rows}"
+    steps: int = 0  # one inside the other
 
     def selectExpr(self, *columns: str) -> TextRows:
         """Take expressions."""
-        return TextRows(self.frame, f"SELECT {_escaped(', '.join(columns))} FROM {self._source}")
+        return self._step(f"SELECT {_escaped(', '.join(columns))} FROM ", "")
 
     def where(self, condition: str) -> TextRows:
         """Keep rows."""
-        return TextRows(self.frame, f"SELECT * FROM {self._source} WHERE {_escaped(condition)}")
+        return self._step("SELECT * FROM ", f" WHERE {_escaped(condition)}")
 
     def grouped(self, by: Sequence[str], aggregates: Sequence[str]) -> TextRows:
         """Group rows, and aggregate."""
         listed = _escaped(", ".join((*by, *aggregates)))
-        grouped = f" GROUP BY {', '.join(by)}" if by else ""
-        return TextRows(self.frame, f"SELECT {listed} FROM {self._source}{grouped}")
+        return self._step(f"SELECT {listed} FROM ", f" GROUP BY {', '.join(by)}" if by else "")
+
+    def repartition(self, *by: str) -> TextRows:
+        """Bring rows together by columns."""
+        return self._step("SELECT * FROM ", f" DISTRIBUTE BY {', '.join(by)}")
+
+    def sortWithinPartitions(self, *order: str) -> TextRows:
+        """Sort the rows of each partition."""
+        return self._step("SELECT * FROM ", f" SORT BY {', '.join(order)}")
+
+    def _step(self, before: str, after: str) -> TextRows:
+        rows = self if self.steps < _MOST_STEPS else TextRows(self.taken())
+        source = f"({rows.text})" if rows.text else "{weft_rows}"
+        return TextRows(rows.frame, f"{before}{source}{after}", rows.steps + 1)
 
     def over(self, name: str) -> str:
-        """Return the text with the rows under another name."""
-        return self.text.replace("{weft_rows}", f"{{{name}}}")
+        """Return the text with the rows under another name.
+
+        >>> TextRows(None).where("word <> '{weft_rows}'").over("events")
+        "SELECT * FROM {events} WHERE word <> '{{weft_rows}}'"
+        """
+        return _PLACE.sub(f"{{{name}}}", self.text)
 
     def taken(self) -> DataFrame:
         """Hand the text to Spark."""
+        if not self.text:
+            return self.frame
         return self.frame.sparkSession.sql(self.text, weft_rows=self.frame)
 
 
@@ -55,6 +75,6 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def taken(rows: DataFrame | TextRows) -> DataFrame:
+def taken(rows: Rows) -> DataFrame:
     """Return rows as Spark has them."""
     return rows.taken() if isinstance(rows, TextRows) else rows

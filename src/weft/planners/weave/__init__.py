@@ -31,8 +31,6 @@ _PUBLISHED = {
     "sliding_ranges": "two_stacks_lite",
     "van_herk": "two_stacks_lite",
 }
-# So long that only reading its events costs anything.
-_ENDLESS = PeriodicWindow(2**62, 2**62)
 _DEARER = ("two_stacks", "daba", "daba_lite")
 
 
@@ -74,7 +72,7 @@ def propose_trees(scope: Scope, context: Context, kind: WeaveKind) -> Proposal |
     found = [_proposal(scope, windows, everything, t, kind, context) for t in techniques]
     costs = [cost(proposal) for proposal in found]
     first = costs.index(min(costs))
-    if kind == "weave" and costs[first] <= 2 * context.model.from_events(_ENDLESS, width):
+    if kind == "weave" and costs[first] <= 2 * context.folding(width):
         return found[first]  # a second tree would read all events once more, and cost that alone
     trees = weave(windows, rate, _counted(techniques[first]), mode, kind).trees
     woven = _proposal(scope, windows, trees, techniques[first], kind, context)

@@ -14,6 +14,7 @@ from weft.engines.spark.native.aggregation import aggregated
 from weft.engines.spark.sql.fan_out import START
 from weft.engines.spark.sql.kinds import SPARK_KINDS
 from weft.engines.spark.sql.slice_bounds import slice_start
+from weft.engines.spark.text_rows import taken
 from weft.errors import InternalError
 from weft.plan import Scan, Slice
 from weft.plan.regrouping import cut_scope
@@ -70,4 +71,4 @@ def regrouped(rows: DataFrame, feeder: Slice, scope: PlannedScope, shipment: Shi
         read = tuple(types[name] for name in partial.args)
         made[f"p{i}"] = SPARK_KINDS[partial.kind].combine(f"p{i}", read)
     copies = rows.selectExpr(*keys, f"{slice_start(START, own.edges)} AS {START}", *columns)
-    return aggregated(copies, (*shipment.keys, START), made)
+    return taken(aggregated(copies, (*shipment.keys, START), made))

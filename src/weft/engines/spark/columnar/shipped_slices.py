@@ -19,6 +19,7 @@ from weft.engines.spark.native.events import TIME
 from weft.engines.spark.sql.fan_out import START
 from weft.engines.spark.sql.kinds import SPARK_KINDS
 from weft.engines.spark.sql.slice_bounds import slice_start
+from weft.engines.spark.text_rows import TextRows
 from weft.errors import InternalError
 from weft.plan import Roll, Slice
 from weft.plan.nodes import ends_read_open
@@ -26,10 +27,10 @@ from weft.window import Edges
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
     from weft.engines.spark.columnar.hosted_operator import Host
     from weft.engines.spark.columnar.shipping import Shipment
+    from weft.engines.spark.text_rows import Rows
 
 
 def base_of(shipment: Shipment) -> Slice | Roll:
@@ -40,7 +41,7 @@ def base_of(shipment: Shipment) -> Slice | Roll:
     return base
 
 
-def slices_of(shipment: Shipment) -> DataFrame:
+def slices_of(shipment: Shipment) -> Rows:
     """Aggregate events to one row per key and slice: keys, `start`, and a column per partial."""
     base = base_of(shipment)
     if isinstance(base, Slice):
@@ -51,7 +52,7 @@ def slices_of(shipment: Shipment) -> DataFrame:
         f"p{i}": SPARK_KINDS[partial.kind].lift(f"p{i}", partial.args, TIME)
         for i, partial in enumerate(base.partials)
     }
-    rows = shipment.frame.selectExpr("*", f"{start} AS {START}")
+    rows = TextRows(shipment.frame).selectExpr("*", f"{start} AS {START}")
     return aggregated(rows, (*shipment.keys, START), made)
 
 

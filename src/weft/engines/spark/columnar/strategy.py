@@ -35,6 +35,7 @@ from weft.engines.spark.session import spark_schema
 from weft.engines.spark.shared_rows import IN_MEMORY
 from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.sql.timestamps import timestamp_of
+from weft.engines.spark.text_rows import TextRows, taken
 from weft.errors import InternalError
 from weft.expression import column, literal
 from weft.plan.body import COLUMNAR
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from weft.aggregates import AggregateCall
     from weft.engines.spark.columnar.hosted_operator import Host
     from weft.engines.spark.shared_rows import Keep
-    from weft.engines.spark.text_rows import TextRows
+    from weft.engines.spark.text_rows import Rows
     from weft.plan import Emit
     from weft.plan.body import Ships
     from weft.plan.planned_scope import PlannedScope
@@ -89,8 +90,8 @@ class ColumnarStrategy:
         if finest is None or feeder is None:
             raise InternalError("slices are regrouped that no scope ships")
         shipment = Shipment.of(finest, source)
-        slices = self._keep.hold(slices_of(shipment), shipment.keys or (START,))
-        results: dict[str, DataFrame | TextRows] = {}
+        slices = self._keep.hold(taken(slices_of(shipment)), shipment.keys or (START,))
+        results: dict[str, Rows] = {}
         kept = [slices]
         for scope in scopes:
             own, rows = shipment, slices
@@ -132,16 +133,18 @@ class ColumnarStrategy:
         return events.mapInArrow(Feeder(described), schema)
 
 
-def _from_slices(shipment: Shipment, slices: DataFrame) -> DataFrame:
+def _from_slices(shipment: Shipment, slices: Rows) -> DataFrame:
     """Send rows of slices to the kernels, and return the rows of all queries of the scope."""
     hosted = shipment.hosted
     together = clustered(slices, shipment.keys, (START,))
     return together.mapInArrow(Feeder(hosted.dump(), add_slices), spark_schema(hosted.output))
 
 
-def clustered(frame: DataFrame, keys: Sequence[str], order: Sequence[str]) -> DataFrame:
+def clustered(rows: Rows, keys: Sequence[str], order: Sequence[str]) -> DataFrame:
     """Bring the rows of each key together, in order."""
-    by = [F.expr(text) for text in keys]
+    if isinstance(rows, TextRows) and keys:
+        return rows.repartition(*keys).sortWithinPartitions(*order).taken()
+    frame, by = taken(rows), [F.expr(text) for text in keys]
     together = frame.repartition(*by) if by else frame.repartition(1)
     return together.sortWithinPartitions(*(F.expr(text) for text in order))
 

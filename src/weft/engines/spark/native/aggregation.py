@@ -12,7 +12,7 @@ from weft.engines.spark.native.events import TIME, Events
 from weft.engines.spark.native.levels import Level, Levels
 from weft.engines.spark.sql.fan_out import NODE, START, constant, fan_out
 from weft.engines.spark.sql.partials import Aggregation, NativePartial, SpreadPartial
-from weft.engines.spark.text_rows import TextRows
+from weft.engines.spark.text_rows import TextRows, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,14 +57,14 @@ class Flow:
 
     def first_level(self) -> DataFrame:
         """Return what is made of events, for all windows of the branch."""
-        return next(self.steps())
+        return taken(next(self.steps()))
 
-    def above(self, first: DataFrame, rolls: tuple[Roll, ...]) -> DataFrame | TextRows:
+    def above(self, first: DataFrame, rolls: tuple[Roll, ...]) -> Rows:
         """Return the rows of some windows, made of the rows of the first level."""
         partials = tuple(dict.fromkeys(p for roll in rolls for p in roll.partials))
         own = replace(self, branch=Branch(rolls, partials), whole=self.levels)
         (lowest, *_), (needed, *others) = self.levels, own.levels
-        rows = TextRows(first)
+        rows: Rows = TextRows(first)
         if needed.places < lowest.places:
             listed = ", ".join(map(str, sorted(needed.places)))
             rows = rows.where(f"{NODE} IN ({listed})")
@@ -75,14 +75,14 @@ class Flow:
     def _handed_out(self, rows: Rows) -> Rows:
         return self._by_window(rows)
 
-    def rows(self) -> DataFrame:
+    def rows(self) -> Rows:
         """Return the rows of every window of the branch."""
         *_, rows = self.steps()
         if self.branch.spread:
             rows = self._collapsed(rows)
         return self._by_window(rows)
 
-    def steps(self) -> Iterator[DataFrame]:
+    def steps(self) -> Iterator[Rows]:
         """Yield the rows of level after level, the last of which has every window."""
         first, *others = self.levels
         rows = self._from_events(first)
@@ -93,7 +93,7 @@ class Flow:
             rows = self._from_rows(rows, level)
             yield rows
 
-    def _clustered(self, rows: DataFrame) -> DataFrame:
+    def _clustered(self, rows: Rows) -> Rows:
         """Bring rows of a key together: no further level moves a row."""
         return rows.repartition(*self.events.keys) if self.events.keys else rows
 
@@ -102,7 +102,7 @@ class Flow:
         if self.branch.spread:
             return {}
         counted = [
-            rows.groupBy(NODE).count().selectExpr(f"{height} AS height", NODE, "count")
+            taken(rows).groupBy(NODE).count().selectExpr(f"{height} AS height", NODE, "count")
             for height, rows in enumerate(self.steps(), 1)
         ]
         found = reduce(lambda a, b: a.union(b), counted).collect()
@@ -117,8 +117,12 @@ class Flow:
         own = tuple(self.names[p] for p in self.branch.partials)
         return (*own, LAST) if self.with_last else own
 
-    def _from_events(self, level: Level) -> DataFrame:
-        rows = self.frame
+    @property
+    def _source(self) -> Rows:
+        return TextRows(self.frame)
+
+    def _from_events(self, level: Level) -> Rows:
+        rows = self._source
         if self.branch.spread:
             (partial,) = self.branch.partials
             native = self.natives[partial]
@@ -169,7 +173,7 @@ class Flow:
         narrow = from_rows and not self.with_last
         return fan_out(rows, kept, level.readings, level.special, from_rows=narrow)
 
-    def _collapsed(self, rows: DataFrame) -> DataFrame:
+    def _collapsed(self, rows: Rows) -> Rows:
         (partial,) = self.branch.partials
         native, name = self.natives[partial], self.names[partial]
         assert isinstance(native, SpreadPartial)
@@ -218,12 +222,13 @@ def aggregated(
     first_starts = sorted(by, key=lambda name: name != START)
     whole = all(a.result is None for a in made.values())
     finished = [f"{a.result or name} AS {name}" for name, a in made.items()]
-    texts: list[str] = [f"{e} AS {name}" for a in made.values() for name, e in a.aggregates.items()]
-    if isinstance(rows, TextRows):
+    if isinstance(rows, TextRows) and all(a.is_text for a in made.values()):
+        texts = [f"{e} AS {name}" for a in made.values() for name, e in a.aggregates.items()]
         if whole:
             return rows.grouped(first_starts, [*texts, *constants])
         return rows.grouped(first_starts, texts).selectExpr(*by, *finished, *constants)
     calls = [column for a in made.values() for column in a.columns()]
+    grouped = taken(rows).groupBy(*first_starts)
     if whole:
-        return rows.groupBy(*first_starts).agg(*calls, *map(F.expr, constants))
-    return rows.groupBy(*first_starts).agg(*calls).selectExpr(*by, *finished, *constants)
+        return grouped.agg(*calls, *map(F.expr, constants))
+    return grouped.agg(*calls).selectExpr(*by, *finished, *constants)

@@ -19,11 +19,9 @@ from weft.window import CalendarWindow, PeriodicWindow, SessionWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame
-
     from weft.aggregates import AggregateCall, Partial
     from weft.engines.spark.native.events import Events
-    from weft.engines.spark.text_rows import TextRows
+    from weft.engines.spark.text_rows import Rows
 
 _LABEL, _RANGE = "label", "range"
 _LINE = f"struct<{_LABEL}: string, {_RANGE}: bigint>"
@@ -33,13 +31,13 @@ _LINE = f"struct<{_LABEL}: string, {_RANGE}: bigint>"
 class Emission:
     """Rows of all windows of a scope, ready to be handed out query by query."""
 
-    rows: DataFrame | TextRows
+    rows: Rows
     events: Events
     windows: Mapping[Shape, int]
     names: Mapping[Partial, str]
     ranks: Mapping[Partial, tuple[float, ...]]
 
-    def result(self, emits: Sequence[Emit]) -> DataFrame | TextRows:
+    def result(self, emits: Sequence[Emit]) -> Rows:
         """Return the result of one query, given what it emits."""
         shapes: dict[int, Shape] = {}
         lines: dict[int, list[dict[str, Any]]] = {}
@@ -60,15 +58,13 @@ class Emission:
         labelled = self._own(emits[0]).selectExpr("*", f"inline(get({known}, {NODE} - {first}))")
         return labelled.selectExpr(*self._columns(emits[0], _LABEL, _end(shapes, _RANGE)))
 
-    def _of_one_window(
-        self, emit: Emit, number: int, shapes: Mapping[int, Shape]
-    ) -> DataFrame | TextRows:
+    def _of_one_window(self, emit: Emit, number: int, shapes: Mapping[int, Shape]) -> Rows:
         """Return the rows of one window: no table of windows, which every row would look up."""
         end = _end(shapes, f"{_range(shapes[number])}L")
         own = self._own(emit).where(f"{NODE} = {number}")
         return own.selectExpr(*self._columns(emit, literal(emit.label), end))
 
-    def _own(self, emit: Emit) -> DataFrame | TextRows:
+    def _own(self, emit: Emit) -> Rows:
         """Return the rows that hold an event of the query; others are of other queries alone."""
         exists = emit.exists
         return self.rows if exists is None else self.rows.where(f"{self.names[exists]} > 0")

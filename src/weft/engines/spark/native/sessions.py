@@ -18,6 +18,7 @@ from weft.engines.spark.sql.instants import floor_to
 from weft.engines.spark.sql.kinds import is_holistic
 from weft.engines.spark.sql.partials import Aggregation
 from weft.engines.spark.sql.readings import session_column
+from weft.engines.spark.text_rows import taken
 from weft.window import SessionWindow
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from weft.engines.spark.native.aggregation import Branch
+    from weft.engines.spark.text_rows import Rows
     from weft.plan import Node, Roll, Scan
 
 _FIRST, _PREVIOUS = "first", "previous"
@@ -69,7 +71,7 @@ def from_events(rolls: Iterable[Roll], scan: Scan) -> tuple[Roll, ...]:
 class SessionFlow(Flow):
     """Compiles the sessions of one branch: events to slices, slices to sessions."""
 
-    def rows(self) -> DataFrame:
+    def rows(self) -> Rows:
         """Return the rows of every session window of the branch."""
         (level,) = self.levels
         windows = gaps_of(self.branch.rolls)
@@ -84,7 +86,7 @@ class SessionFlow(Flow):
     def _slices(self, longest_us: int) -> DataFrame:
         made = self._lifted() | {_FIRST: Aggregation({_FIRST: f"min({TIME})"})}
         sliced = self.frame.withColumn(START, F.expr(floor_to(TIME, 0, longest_us)))
-        return aggregated(sliced, (*self.events.keys, START), made)
+        return taken(aggregated(sliced, (*self.events.keys, START), made))
 
 
 def may_be_sliced(branch: Branch) -> bool:

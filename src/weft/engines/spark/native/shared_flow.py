@@ -22,11 +22,9 @@ from weft.plan.nodes import regroups
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame
-
     from weft.engines.spark.native.events import Events
     from weft.engines.spark.sql.readings import Place
-    from weft.engines.spark.text_rows import Rows, TextRows
+    from weft.engines.spark.text_rows import Rows
     from weft.plan.planned_scope import PlannedScope
 
 
@@ -60,7 +58,7 @@ class SharedFlow(Flow):
     def _keys(self) -> tuple[str, ...]:
         return tuple(self.all_keys.values())
 
-    def rows(self) -> DataFrame:
+    def rows(self) -> Rows:
         """Return the rows of every window of every scope, under the numbers of their places."""
         *_, rows = self.steps()
         return rows
@@ -68,13 +66,13 @@ class SharedFlow(Flow):
     def _handed_out(self, rows: Rows) -> Rows:
         return rows
 
-    def emission(self, rows: DataFrame | TextRows, scope: PlannedScope, events: Events) -> Emission:
+    def emission(self, rows: Rows, scope: PlannedScope, events: Events) -> Emission:
         """Return what reads the results of a scope off the rows of all."""
         ids = self.levels.ids
         numbers = {s: ids[roll, s] for roll in scope.rolls for s in shapes_of(roll.window)}
         return Emission(rows, events, numbers, self.names, {})
 
-    def _clustered(self, rows: DataFrame) -> DataFrame:
+    def _clustered(self, rows: Rows) -> Rows:
         # Rows that are regrouped move in any case, when they have become fewer.
         regrouped = any(scope.regroups for scope in self.scopes)
         return rows.repartition(*self._keys) if self.all_keys and not regrouped else rows
@@ -93,7 +91,7 @@ class SharedFlow(Flow):
                 columns[name] = f"CASE WHEN {NODE} IN ({listed}) THEN {name} END AS {name}"
         return copies.selectExpr(*columns.values(), NODE, START)
 
-    def _from_events(self, level: Level) -> DataFrame:
+    def _from_events(self, level: Level) -> Rows:
         """Read events by the scope that they belong to."""
         places = self._places_of(level)
         readings = {}

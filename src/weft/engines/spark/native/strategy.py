@@ -34,6 +34,7 @@ from weft.engines.spark.sql.kinds import is_holistic, is_spread, native_of
 from weft.engines.spark.sql.lower import rank_of
 from weft.engines.spark.sql.partials import NativePartial, Ranked
 from weft.engines.spark.sql.readings import Shape, shapes_of
+from weft.engines.spark.text_rows import taken
 from weft.plan import Node, Roll, Scan
 from weft.window import SessionWindow, Window
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.engines.spark.shared_rows import Keep
-    from weft.engines.spark.text_rows import TextRows
+    from weft.engines.spark.text_rows import Rows
     from weft.plan import Emit
     from weft.plan.planned_scope import PlannedScope
 
@@ -74,8 +75,8 @@ class NativeStrategy:
         flow = SharedFlow.of(scopes, events)
         by = tuple(flow.all_keys.values()) or (START,)
         early = self._keep.early
-        rows = self._keep.hold(flow.first_level() if early else flow.rows(), by)
-        results: dict[str, DataFrame | TextRows] = {}
+        rows = self._keep.hold(flow.first_level() if early else taken(flow.rows()), by)
+        results: dict[str, Rows] = {}
         for scope, own in zip(scopes, events, strict=True):
             for query in scope.queries:
                 emits = scope.emits_of(query)
@@ -135,24 +136,24 @@ class _Compilation:
             return self._compiled_early(keep, branches[0])
         sessions = [r for r in self.scope.rolls if isinstance(r.window, SessionWindow)]
         timed = [r for r in self.scope.rolls if not isinstance(r.window, SessionWindow)]
-        parts = []
+        parts: list[Rows] = []
         if timed:
             parts.append(self._rows(timed, with_last=False))
         if sessions:
             parts.append(self._rows(from_events(sessions, self.scope.scan), with_last=True))
-        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+        rows = _united(parts)
         shared = len(self.scope.queries) > 1
         if shared:
-            rows = keep.hold(rows, (*(self.events.keys or (START,)), NODE))
+            rows = keep.hold(taken(rows), (*(self.events.keys or (START,)), NODE))
         emission = Emission(rows, self.events, self._windows, self._names, self.ranks)
         results = {q: emission.result(self.scope.emits_of(q)) for q in self.scope.queries}
-        return Compiled(results, (rows,) if shared else ())
+        return Compiled(results, (taken(rows),) if shared else ())
 
     def _compiled_early(self, keep: Keep, branch: Branch) -> Compiled:
         """Let each query make its windows of the rows that all have made of events."""
         flow = self._flow(branch, with_last=False, apart=False)
         own = {q: self.scope.emits_of(q) for q in self.scope.queries}
-        made: dict[str, DataFrame | TextRows]
+        made: dict[str, Rows]
         if len(own) == 1:
             made = dict.fromkeys(own, flow.rows())
         else:
@@ -171,13 +172,13 @@ class _Compilation:
         flows = (self._flow(b, with_last=False, apart=False) for b in self._branches(timed))
         return {node: rows for flow in flows for node, rows in flow.counts().items()}
 
-    def _rows(self, rolls: Sequence[Roll], *, with_last: bool) -> DataFrame:
+    def _rows(self, rolls: Sequence[Roll], *, with_last: bool) -> Rows:
         branches = self._branches(rolls)
         shapes = [s for branch in branches for r in branch.rolls for s in shapes_of(r.window)]
         apart = len(set(shapes)) < len(shapes)
         frames = [self._flow(b, with_last=with_last, apart=apart).rows() for b in branches]
-        united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-        return self._merged(united) if apart else united
+        united = _united(frames)
+        return self._merged(taken(united)) if apart else united
 
     def _flow(self, branch: Branch, *, with_last: bool, apart: bool) -> Flow:
         frame, sliced = self.events.frame, with_last and may_be_sliced(branch)
@@ -228,6 +229,14 @@ class _Compilation:
             for name in columns
         ]
         return rows.groupBy(*by).agg(*picked)
+
+
+def _united(parts: Sequence[Rows]) -> Rows:
+    """Put rows below each other; columns that some do not have are NULL there."""
+    if len(parts) == 1:
+        return parts[0]
+    frames = map(taken, parts)
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
 
 
 def rolls_of(emits: Sequence[Emit]) -> tuple[Roll, ...]:

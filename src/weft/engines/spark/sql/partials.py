@@ -33,6 +33,11 @@ class Aggregation:
     aggregates: Mapping[str, str | Column]
     result: str | None = None
 
+    @property
+    def is_text(self) -> bool:
+        """True when all aggregates are SQL."""
+        return all(isinstance(e, str) for e in self.aggregates.values())
+
     def columns(self) -> list[Column]:
         """The aggregates as columns under their names; text takes a name in the same round trip."""
         return [

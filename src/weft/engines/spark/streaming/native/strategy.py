@@ -25,8 +25,7 @@ from weft.engines.spark.sql.fan_out import NODE, START
 from weft.engines.spark.streaming.native.end_times import END, end_of, start_of
 from weft.engines.spark.streaming.streams import CompiledStream
 from weft.engines.spark.streaming.watermark import OF_WATERMARK, watermarked
-from weft.engines.spark.text_rows import TextRows, taken
-from weft.errors import InternalError
+from weft.engines.spark.text_rows import taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +72,7 @@ def _twice(scope: PlannedScope) -> Iterator[tuple[Node, str]]:
 
 def _compiled(stream: Stream, events: tuple[Events, ...]) -> CompiledStream:
     flow = StreamFlow.of(stream.scopes, events)
-    rows = flow.rows()
+    rows = taken(flow.rows())
     results = {
         query: partial(_result, flow.emission(rows, scope, own), scope.emits_of(query))
         for scope, own in zip(stream.scopes, events, strict=True)
@@ -102,7 +101,11 @@ class StreamFlow(SharedFlow):
     A state knows by the end of a row when it is finished, so rows are grouped by their ends.
     """
 
-    def _clustered(self, rows: DataFrame) -> DataFrame:
+    @property
+    def _source(self) -> DataFrame:
+        return self.frame  # text does not tell the end that a watermark speaks of
+
+    def _clustered(self, rows: Rows) -> Rows:
         return rows  # a state distributes its rows itself
 
     def _aggregated(
@@ -115,10 +118,8 @@ class StreamFlow(SharedFlow):
         from_rows: bool,
     ) -> Rows:
         """Fan rows out to the places of one level, and aggregate in one state."""
-        if isinstance(rows, TextRows):
-            raise InternalError("text does not tell the end that a watermark speaks of")
         places = self._places_of(level)
-        copies = self._copied(rows, kept, level, from_rows=from_rows)
+        copies = taken(self._copied(rows, kept, level, from_rows=from_rows))
         end = F.expr(f"timestamp_micros({end_of(places, self._nodes)})")
         ended = copies.select(*kept, NODE, end.alias(END, metadata=OF_WATERMARK))
         by = (*self._keys, NODE, END) if len(places) > 1 else (*self._keys, END)
