@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weft.frames import in_parts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -107,11 +109,9 @@ def _family(type: pa.DataType) -> str:
 def _sorted(table: pa.Table, by: list[str]) -> pa.Table:
     if not table.num_rows:
         return table
-    plain = table.select(by).append_column("position", pa.array(range(table.num_rows)))
-    for i, name in enumerate(by):
-        if pa.types.is_dictionary(plain[name].type):
-            plain = plain.set_column(i, name, plain[name].cast(plain[name].type.value_type))
-    order = pc.sort_indices(plain, sort_keys=[(name, "ascending") for name in [*by, "position"]])
+    parts = in_parts(table, by)
+    plain = parts.append_column("position", pa.array(range(table.num_rows)))
+    order = pc.sort_indices(plain, sort_keys=[(name, "ascending") for name in plain.column_names])
     return table.take(order)
 
 
@@ -119,6 +119,8 @@ def _same(got: Any, wanted: Any) -> bool:
     """Compare nested values; NaN equals NaN."""
     if isinstance(got, list) and isinstance(wanted, list):
         return len(got) == len(wanted) and all(map(_same, got, wanted))
+    if isinstance(got, dict) and isinstance(wanted, dict):
+        return all(map(_same, got.values(), wanted.values()))
     return bool(got == wanted or (got != got and wanted != wanted))
 
 

@@ -5,12 +5,15 @@ Whatever hands out a stream of Arrow batches (`__arrow_c_stream__`) is a table.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FrameKind = Literal["arrow", "pandas", "polars", "spark"]
 
@@ -143,3 +146,23 @@ def in_microseconds(column: Any) -> Any:
     if column.type.unit == "ns":
         column = pc.floor_temporal(column, unit="microsecond")
     return column.cast(pa.timestamp("us", column.type.tz))
+
+
+def in_parts(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return columns to sort or group by: fields, and whether there are any, in place of structs.
+
+    >>> whole = pa.table({"k": [{"x": 1}, None, {"x": None}]})
+    >>> [column.to_pylist() for column in in_parts(whole, ["k"]).columns]
+    [[True, False, True], [1, None, None]]
+    """
+    found = [part for name in names for part in _parts(table[name])]
+    return pa.table(found, [str(at) for at in range(len(found))])
+
+
+def _parts(column: pa.ChunkedArray[Any]) -> list[pa.ChunkedArray[Any]]:
+    if pa.types.is_dictionary(column.type):
+        return _parts(column.cast(column.type.value_type))
+    if pa.types.is_struct(column.type):
+        fields = [part for own in column.flatten() for part in _parts(own)]
+        return [pc.is_valid(column), *fields]
+    return [column]

@@ -151,11 +151,14 @@ def _keys(sample: pa.Table, keys: tuple[str, ...], events: int) -> tuple[int, fl
     """Tell distinct keys, and what the most frequent one has beyond its fair share."""
     import pyarrow.compute as pc
 
+    from weft.frames import in_parts
+
     if not keys:
         return 1, 0.0
     if not sample.num_rows or not set(keys).issubset(sample.schema.names):
         return None
-    counts = sample.group_by(list(keys)).aggregate([([], "count_all")])["count_all"]
+    parts = in_parts(sample, keys)
+    counts = parts.group_by(parts.column_names).aggregate([([], "count_all")])["count_all"]
     distinct, rows = len(counts), sample.num_rows
     among = distinct if rows >= events else round(keys_behind(distinct, rows, events))
     return max(among, 1), max(pc.max(counts).as_py() / rows - 1 / distinct, 0.0)

@@ -228,7 +228,7 @@ def _measure_arrow(table: Any, time: str | None, keys: tuple[str, ...]) -> Stati
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from weft.frames import in_microseconds
+    from weft.frames import in_microseconds, in_parts
 
     stamps = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
     column = table[time or _only_timestamp(stamps)]
@@ -239,7 +239,8 @@ def _measure_arrow(table: Any, time: str | None, keys: tuple[str, ...]) -> Stati
         raise _timeless()
     distinct, largest = 1, len(times)
     if keys:
-        counts = timed.group_by(list(keys)).aggregate([([], "count_all")])["count_all"]
+        parts = in_parts(timed, keys)
+        counts = parts.group_by(parts.column_names).aggregate([([], "count_all")])["count_all"]
         distinct, largest = len(counts), pc.max(counts).as_py()
     behind = np.maximum.accumulate(times) - times
     median, high, worst = (int(q) for q in np.quantile(behind, [0.5, 0.99, 1.0]))

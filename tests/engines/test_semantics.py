@@ -302,6 +302,17 @@ def test_a_sample_variance_needs_two_values(engine: str) -> None:
     assert value(table([1, 2], x=[1.0, 3.0]), weft.agg.var("x"), engine) == 2.0
 
 
+def test_a_variance_of_values_of_which_one_is_infinite_is_nan(engine: str) -> None:
+    x = [math.inf, 1.0, math.inf, math.inf, -math.inf, 2.0]
+    events = table([1, 2, 3, 4, 5, 6], k=[1, 1, 2, 3, 3, 3], x=x, y=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    calls = (weft.agg.var_pop("x"), weft.agg.skewness("x"), weft.agg.covar_pop("x", "y"))
+    aggs = {str(call): call for call in calls}
+    for window in (weft.tumbling("1 day"), weft.session("2 seconds"), weft.hopping("1 day", "8 h")):
+        found = rows(events, window, engine, aggs, by=["k"])
+        assert {row["k"] for row in found} == {1, 2, 3}
+        assert all(math.isnan(row[name]) for row in found for name in aggs)
+
+
 def test_the_first_value_is_the_earliest_one_and_of_equal_times_the_least(engine: str) -> None:
     assert value(table([2, 1, 1], x=[0, 7, 5]), weft.agg.first("x"), engine) == 5
 

@@ -29,7 +29,7 @@ def order_key(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         return (2, 0)
     if isinstance(value, tuple):
-        return tuple(order_key(v) for v in value)
+        return (1, tuple(order_key(v) for v in value))
     return (1, value)
 
 

@@ -54,8 +54,11 @@ class ComomentsOf(Monoid):
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> Comoments:
         """One pair is its own mean."""
-        y, x = args
-        return self.identity if y is None or x is None else Comoments(1, float(y), float(x))
+        if args[0] is None or args[1] is None:
+            return self.identity
+        y, x = float(args[0]), float(args[1])
+        off_y, off_x = y - y, x - x  # 0; of what is infinite there is none
+        return Comoments(1, y, x, off_y + off_x, off_y, off_x)
 
     def combine(self, a: Comoments, b: Comoments) -> Comoments:
         """Merge two sets of moments."""
@@ -88,7 +91,11 @@ class ShapeMomentsOf(Monoid):
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> ShapeMoments:
         """One value is its own mean."""
-        return self.identity if args[0] is None else ShapeMoments(1, float(args[0]))
+        if args[0] is None:
+            return self.identity
+        value = float(args[0])
+        off = value - value  # 0; of what is infinite there is none
+        return ShapeMoments(1, value, off, off, off)
 
     def combine(self, a: ShapeMoments, b: ShapeMoments) -> ShapeMoments:
         """Merge two sets of moments."""

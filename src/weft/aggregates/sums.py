@@ -163,8 +163,11 @@ class MomentsOf(Monoid):
     identity = Moments()
 
     def lift(self, args: tuple[Any, ...], time_us: int) -> Moments:
-        """One value is its own mean."""
-        return self.identity if args[0] is None else Moments(1, float(args[0]), 0.0)
+        """One value is its own mean; an infinite one has no distance from itself."""
+        if args[0] is None:
+            return self.identity
+        value = float(args[0])
+        return Moments(1, value, value - value)
 
     def combine(self, a: Moments, b: Moments) -> Moments:
         """Merge two sets of moments."""

@@ -209,3 +209,19 @@ class Partials:
             present = self.present.astype(np.int64)
             some = aggregate_ranges(present, starts, ends, operations.COUNT) > 0
         return Partials(self.kind, self.operation, columns, None if some.all() else some)
+
+
+def from_itself(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the distance of each value from its own mean: 0, and none of what is infinite.
+
+    >>> from_itself(np.array([2.5, np.inf])).tolist()
+    [0.0, nan]
+    """
+    with np.errstate(invalid="ignore"):
+        return values - values
+
+
+def pairs_alone(y: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> Columns:
+    """Return the moments of each pair (y, x) by itself."""
+    off_y, off_x = from_itself(y), from_itself(x)
+    return np.ones(y.size, np.int64), y, x, off_y + off_x, off_y, off_x

@@ -74,6 +74,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, Sequence[Any], Callable[[Random], Any] | 
     "flag": (pa.bool_(), (True, False), None),
 }
 _KEYS = ("s", "i", "h", "x", "c", "b", "day", "flag")
+_STRUCT = "st"  # a text and a double together, in the place of the text as a key
 _ORDERED = ("s", "i", "n", "h", "x", "c", "w", "day", "flag")
 _FILTERS = (None, None, "n > 0", "flag", "x IS NOT NULL", "s <> 'o''hara'", "NOT flag OR h < 100")
 
@@ -99,7 +100,9 @@ def random_case(seed: int, most_rows: int = 3000) -> Case:
     grid_us = int(random.choice([1, 1000, SECOND_US, 60 * SECOND_US, DAY_US]))
     queries = int(random.integers(1, 4))
     work = MOST_WORK // max(rows, 1) // queries
-    workload = Workload(_query(f"q{at}", random, work) for at in range(queries))
+    # Drawn by numbers of their own: all else of a case is as it was before there were structs.
+    structs = bool(np.random.default_rng((seed, 1)).random() < 0.2)
+    workload = Workload(_query(f"q{at}", random, work, structs) for at in range(queries))
     # Bounds of windows are dates too: events stay so far from the ends as bounds are from events.
     margin_us = max(_margin_us(w) for q in workload.queries for _, w in q.windows)  # type: ignore[union-attr]
     ends_us = YEAR_1_US + margin_us, YEAR_10000_US - 1 - margin_us
@@ -121,7 +124,7 @@ def _margin_us(window: Window) -> int:
             return 1
 
 
-def _query(name: str, random: Random, work: int) -> Query:
+def _query(name: str, random: Random, work: int, structs: bool) -> Query:
     aggs = [_call(random) for _ in range(int(random.integers(1, 5)))]
     windows: list[Window] = []
     left = work // len(aggs)
@@ -137,7 +140,7 @@ def _query(name: str, random: Random, work: int) -> Query:
         name,
         source=SOURCE,
         time="ts",
-        keys=keys,
+        keys=[_STRUCT if structs and key == "s" else key for key in keys],
         where=_FILTERS[int(random.integers(len(_FILTERS)))],
         windows={f"w{at}": window for at, window in enumerate(windows)},
         aggs={f"a{at}": call for at, call in enumerate(aggs)},
@@ -223,6 +226,8 @@ def _events(random: Random, rows: int, grid_us: int, ends_us: tuple[int, int]) -
     }
     for name, (type_, chosen, drawn) in _COLUMNS.items():
         columns[name] = _column(random, rows, type_, chosen, drawn)
+    parts = {"text": columns["s"], "double": columns["x"]}
+    columns[_STRUCT] = pa.StructArray.from_arrays([*parts.values()], names=[*parts])
     return pa.table(columns)
 
 

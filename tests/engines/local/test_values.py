@@ -123,6 +123,38 @@ def test_keys_of_every_type_alone_and_in_pairs(name: str, data: Any, size: int) 
 
 @RELAXED
 @given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(-5, 9),
+            st.none()
+            | st.tuples(
+                st.none() | st.sampled_from([0.0, -0.0, math.nan]),
+                st.none() | st.sampled_from("abé"),
+            ),
+            st.booleans(),
+        ),
+        min_size=1,
+    ),
+    size=st.integers(1, 5),
+)
+def test_keys_that_are_structs_of_structs(rows: list[Any], size: int) -> None:
+    inner = pa.struct([("x", pa.float64()), ("s", pa.string())])
+    outer = pa.struct([("f", pa.bool_()), pa.field("in", inner)])
+    times, pairs, flags = zip(*rows, strict=True)
+    inners = [None if pair is None else {"x": pair[0], "s": pair[1]} for pair in pairs]
+    whole = [
+        None if flag and own is None else {"f": flag, "in": own}
+        for flag, own in zip(flags, inners, strict=True)
+    ]
+    table = pa.table({"ts": pa.array(times), "k": pa.array(whole, outer), "f": pa.array(flags)})
+    aggs = {"n": weft.agg.count()}
+    for keys in (["k"], ["f", "k"]):
+        query = weft.Query("q", source="events", time="ts", keys=keys, windows=WINDOWS, aggs=aggs)
+        check(query, table, size)
+
+
+@RELAXED
+@given(
     cents=st.lists(st.none() | st.integers(-(10**9), 10**9), min_size=1, max_size=20),
     size=st.integers(1, 5),
 )

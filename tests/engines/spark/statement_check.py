@@ -55,6 +55,29 @@ def views(spark: SparkSession, tables: Mapping[str, DataFrame]) -> Iterator[None
             spark.catalog.dropTempView(name)
 
 
+# Code that Spark would generate and Java compile, for answers of a few rows.
+_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Let stock Spark compute an answer to compare with, and compile nothing for it."""
+    before = {name: spark.conf.get(name) for name in _CODE}
+    try:
+        for name, value in _CODE.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, own in before.items():
+            spark.conf.set(name, own)
+
+
+def said(wanted: DataFrame) -> list[Row]:
+    """Return the rows of stock Spark."""
+    with interpreted(wanted.sparkSession):
+        return wanted.collect()
+
+
 def assert_same(
     got: DataFrame, wanted: DataFrame, rows: Sequence[Row] | None = None, *, ordered: bool
 ) -> None:
@@ -63,7 +86,7 @@ def assert_same(
     `rows` are those of `wanted`, where they are known already.
     """
     assert described(got) == described(wanted)
-    assert_same_rows(got, wanted.collect() if rows is None else rows, ordered=ordered)
+    assert_same_rows(got, said(wanted) if rows is None else rows, ordered=ordered)
 
 
 def assert_same_rows(got: DataFrame, wanted: Sequence[Row], *, ordered: bool) -> None:

@@ -18,6 +18,7 @@ from engines.spark.statement_check import (
     assert_same_rows,
     cases_in,
     described,
+    said,
     views,
 )
 from weft.statement import run_statements
@@ -56,7 +57,7 @@ def test_a_hard_statement_gives_what_spark_gives(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame], arrow: dict[str, pa.Table]
 ) -> None:
     wanted = spark.sql(case.sql)
-    rows = wanted.collect()
+    rows = said(wanted)
     results, notes = run_statements(case.sql, tables)
     (got,) = results.values()
     assert_same(got, wanted, rows, ordered=case.ordered)
@@ -74,7 +75,7 @@ def test_a_hard_statement_is_written_out(
     case: Case, spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:
     wanted = spark.sql(case.sql)
-    rows = wanted.collect()
+    rows = said(wanted)
     typed = spark.sql(weft.rewrite(case.sql, **tables))
     assert [d[:2] for d in described(typed)] == [d[:2] for d in described(wanted)]
     assert_same_rows(typed, rows, ordered=case.ordered)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 import weft
 from engines.spark import statement_tables
-from engines.spark.statement_check import assert_same_in_process, views
+from engines.spark.statement_check import assert_same_in_process, said, views
 from engines.spark.test_statement_compositions import statements
 from sampling import examples
 from weft.statement.local.functions import FUNCTIONS
@@ -120,7 +120,7 @@ def table(frame: DataFrame) -> pa.Table:
 
 
 def assert_equal(got: pa.Table, wanted: DataFrame, *, ordered: bool = True) -> None:
-    assert_same_in_process(got, wanted.schema, wanted.collect(), ordered=ordered)
+    assert_same_in_process(got, wanted.schema, said(wanted), ordered=ordered)
 
 
 def test_every_function_and_operator_agrees_with_spark(
@@ -132,7 +132,7 @@ def test_every_function_and_operator_agrees_with_spark(
     with views(spark, {"v_": frame}):
         wanted = spark.sql(named)
         names = spark.sql(text).columns
-    schema, rows = wanted.schema, wanted.collect()
+    schema, rows = wanted.schema, said(wanted)
     got = weft.sql(named, engine="local", v_=table)
     wrong = []
     for place, expression in enumerate(listed()):

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from engines.spark import statement_tables
-from engines.spark.statement_check import assert_same, views
+from engines.spark.statement_check import assert_same, said, views
 from sampling import examples
 from weft.statement import run_statements
 
@@ -145,7 +145,7 @@ def test_compositions_give_what_spark_gives(
     note(text)
     with views(spark, tables):
         wanted = spark.sql(text)
-        rows = wanted.collect()
+        rows = said(wanted)
     results, notes = run_statements(text, tables)
     for told in notes:
         note(str(told))

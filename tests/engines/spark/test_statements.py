@@ -16,6 +16,7 @@ from engines.spark.statement_check import (
     assert_same,
     assert_same_in_process,
     cases_in,
+    said,
     views,
 )
 from weft.cli.app import app
@@ -62,7 +63,7 @@ def test_a_statement_gives_what_spark_gives(
 ) -> None:
     with views(spark, tables):  # which a Connect session looks up whenever it is asked
         wanted = spark.sql(case.sql.rstrip(";"))
-        rows = wanted.collect()
+        rows = said(wanted)
         in_process = answer_in_process(case, arrow)
         if in_process is not None:
             assert_same_in_process(in_process, wanted.schema, rows, ordered=case.ordered)

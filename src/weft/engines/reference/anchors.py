@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.aggregates.distinct import canonical
-from weft.engines.reference.events import events_by_key, time_us
+from weft.engines.reference.events import events_by_key, key_value, time_us
 from weft.engines.reference.oracle import fold
 from weft.engines.scalar.expressions import compiled
 from weft.errors import InternalError
@@ -63,7 +62,7 @@ def _key(trail: Trail, point: EventRow) -> Key:
         texts = [expression for _, expression in trail.keys]
     else:
         texts = [column(name) for name, _ in trail.keys]
-    return tuple(canonical(compiled(text)(point)) for text in texts)
+    return tuple(key_value(compiled(text)(point)) for text in texts)
 
 
 def _inside(trail: Trail, point: EventRow, events: list[Event]) -> list[Event]:

@@ -112,7 +112,16 @@ def _array(values: list[Any], type: pa.DataType) -> pa.Array[Any]:
         values = [None if v is None else v.replace(tzinfo=None) for v in values]
     if pa.types.is_decimal(type):
         values = [None if v is None else _at_scale(v, type) for v in values]
+    if isinstance(type, pa.StructType):
+        values = [_by_name(v, type) for v in values]
     return pa.array(values, type)
+
+
+def _by_name(value: Any, type: pa.DataType) -> Any:
+    """Return the struct whose fields are a tuple, as keys have them."""
+    if not isinstance(value, tuple) or not isinstance(type, pa.StructType):
+        return value
+    return {own.name: _by_name(v, own.type) for own, v in zip(type, value, strict=True)}
 
 
 def _at_scale(value: Decimal, type: Any) -> Decimal:

@@ -34,6 +34,17 @@ def time_us(value: Any, column: str) -> int | None:
     )
 
 
+def key_value(value: Any) -> Any:
+    """Make equal keys identical; a struct, which Python cannot hash, is the tuple of its fields.
+
+    >>> key_value({"x": -0.0, "y": {"z": None}})
+    (0.0, (None,))
+    """
+    if isinstance(value, Mapping):
+        return tuple(map(key_value, value.values()))
+    return canonical(value)
+
+
 def _time_of(row: Mapping[str, Any], column: str) -> Any:
     # The name itself, never an expression: a column may be called `0` or `event time`.
     try:
@@ -65,7 +76,7 @@ def events_by_key(
         if at is None:
             timeless += 1
             continue
-        key = tuple(canonical(read(row)) for read in read_keys)
+        key = tuple(key_value(read(row)) for read in read_keys)
         groups.setdefault(key, []).append(
             Event(at, row if isinstance(row, EventRow) else dict(row))
         )

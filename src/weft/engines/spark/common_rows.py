@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weft.frames import in_parts
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,14 +25,12 @@ def matching(rows: pa.Table, others: pa.Table, identity: Sequence[str]) -> pa.Ta
     >>> matching(rows, pa.table({"k": pa.array([None, "b"])}), ["k"])["v"].to_pylist()
     [2, 3]
     """
-    named = [*identity]
-    own, other = rows.select(named), others.select(named)
+    asked = others.select([*identity]).cast(rows.select([*identity]).schema)
+    own, other = in_parts(rows, identity), in_parts(asked, identity)
     places = pa.array(np.arange(own.num_rows))
     nowhere = pa.array(np.full(other.num_rows, -1))
-    both = pa.concat_tables(
-        [own.append_column("at", places), other.cast(own.schema).append_column("at", nowhere)]
-    )
-    found = both.group_by(named).aggregate([("at", "min"), ("at", "list")])
+    both = pa.concat_tables([own.append_column("at", places), other.append_column("at", nowhere)])
+    found = both.group_by(own.column_names).aggregate([("at", "min"), ("at", "list")])
     listed = pc.list_flatten(found.filter(pc.equal(found["at_min"], _OTHER))["at_list"])
     kept = listed.filter(pc.greater(listed, _OTHER))
     return rows.take(kept.take(pc.sort_indices(kept)))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Aggregates whose name means something else in Spark.
 _SPARK_NAMES = {"var": "var_samp", "stddev": "stddev_samp"}
+_OF_DISTINCT = {"count_distinct": "count", "sum_distinct": "sum", "avg_distinct": "avg"}
 
 
 def stock(query: Query, frame: DataFrame) -> DataFrame:
@@ -73,7 +74,7 @@ def spark_call(call: AggregateCall) -> str:
     """
     if call.function == "count" and not call.args:
         return "count(1)"
-    if call.function == "count_distinct":
-        return f"count(DISTINCT {call.args[0]})"
+    if call.function in _OF_DISTINCT:
+        return f"{_OF_DISTINCT[call.function]}(DISTINCT {call.args[0]})"
     words = (*call.args, *(repr(p) for p in call.parameters))
     return f"{_SPARK_NAMES.get(call.function, call.function)}({', '.join(words)})"

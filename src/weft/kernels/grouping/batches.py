@@ -26,7 +26,9 @@ from weft.kernels.partials import (
     Int64s,
     KernelKind,
     Partials,
+    from_itself,
     operation_of,
+    pairs_alone,
 )
 
 if TYPE_CHECKING:
@@ -266,12 +268,11 @@ def _rows_of(request: Request, values: npt.NDArray[Any], times: Int64s) -> Colum
             return values, times, carried
         case "comoments":
             assert request.by is not None
-            zeros = np.zeros(values.size)
             others = request.by.values.astype(np.float64, copy=False)
-            return np.ones(values.size, np.int64), values, others, zeros, zeros, zeros
+            return pairs_alone(values, others)
         case "shape_moments":
-            zeros = np.zeros(values.size)
-            return np.ones(values.size, np.int64), values, zeros, zeros, zeros
+            off = from_itself(values)
+            return np.ones(values.size, np.int64), values, off, off, off
         case _:
             return values
 

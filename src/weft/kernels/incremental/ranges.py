@@ -55,15 +55,17 @@ def ranges_by(
     most = int(np.max(stops - evicted, initial=1))
     state = kernel.new(max(most, 1), counts=())
     nothing, rows = np.zeros(1, np.int64), np.zeros(order.size, np.int64)
+    stays = nothing[:0]  # of no key: no event comes after the last range
     progress = np.full((1, 2), int(evicted[0]) if order.size else 0, np.int64)
     out = operation.columns(order.size)
     evicted = np.ascontiguousarray(evicted)
     read = only_read(values)
-    asked = (state, nothing, nothing, read, rows, firsts, stops, evicted, progress, out)
+    new = (nothing, nothing, nothing, read)
+    asked = (state, *new, rows, firsts, stops, evicted, stays, progress, out)
     if shelf is None:
-        slide.answer(kernel.algebra, *asked, 0)
+        slide.answer_and_settle(kernel.algebra, *asked, 0)
     else:
-        shelf.run(slide.answer, rows.size, power_of_two(most), *asked)
+        shelf.run(slide.answer_and_settle, rows.size, power_of_two(most), *asked)
     back = np.empty_like(order)
     back[order] = np.arange(order.size)
     answers = tuple(c[back] for c in out) if isinstance(out, tuple) else out[back]

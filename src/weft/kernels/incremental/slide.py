@@ -1,9 +1,10 @@
 """Slide the windows of many keys: which instances close, and what each of them combines.
 
 The slices of a key are numbered from the oldest one it holds; those that come now follow. `find`
-looks at times alone, once for all partials; `answer` then feeds a technique, partial by partial:
-out with what is too old, in with what is new, and an answer where an instance ends. Functions that
-combine begin with an item and return the one to go on with, before which notes ran out of room.
+looks at times alone, once for all partials; `answer_and_settle` then feeds a technique, partial by
+partial: out with what is too old, in with what is new, and an answer where an instance ends.
+Functions that combine begin with an item and return the one to go on with, before which notes ran
+out of room.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft.kernels.columns import Columns, load, store
-from weft.kernels.compiled import kernel, unlocked
+from weft.kernels.compiled import kernel, merged, unlocked
 from weft.kernels.incremental.notes import room
 from weft.kernels.incremental.verbs import (
     State,
@@ -150,55 +151,47 @@ def needs(
 
 
 @kernel
-def answer(
-    op: Any,
-    state: State,
-    firsts_new: Int64s,
-    held: Int64s,
-    values: Columns,
-    rows: Int64s,
-    firsts: Int64s,
-    stops: Int64s,
-    evicted: Int64s,
-    progress: Int64s,
-    out: Columns,
-    begin: int,
-) -> int:
-    """Slide the window of each key from instance to instance, and combine what each spans."""
-    for i in range(begin, rows.size):
-        row = rows[i]
-        origin = firsts_new[row] - held[row]
-        if not _moved(op, state, row, values, origin, stops[i], evicted[i], progress):
-            return i
-        if stops[i] - firsts[i] == progress[row, INSERTED] - progress[row, EVICTED]:
-            store(out, i, query(op, state, row))
-        else:
-            store(out, i, query_last(op, state, row, stops[i] - firsts[i]))
-    return int(rows.size)
-
-
-@kernel
-def settle(
+def answer_and_settle(
     op: Any,
     state: State,
     firsts_new: Int64s,
     stops_new: Int64s,
     held: Int64s,
     values: Columns,
+    rows: Int64s,
+    firsts: Int64s,
+    stops: Int64s,
+    evicted: Int64s,
     kept: Int64s,
     progress: Int64s,
+    out: Columns,
     begin: int,
 ) -> int:
-    """Take in what is left of the new slices, and let go of what no open instance needs."""
-    for row in range(begin, held.size):
-        total = held[row] + stops_new[row] - firsts_new[row]
-        origin = firsts_new[row] - held[row]
-        if not _moved(op, state, row, values, origin, total, kept[row], progress):
-            return row
-    return int(held.size)
+    """Slide the window of each key from instance to instance, and combine what each spans.
+
+    After the instances come the keys: what is left of the new slices is taken in, and what no open
+    instance needs let go. Both in one function, since most of it is what moves a window, which is
+    compiled into it for each technique and operation.
+    """
+    closing = rows.size
+    for i in range(begin, closing + kept.size):
+        if i < closing:
+            row, stop, gone = rows[i], stops[i], evicted[i]
+        else:
+            row = i - closing
+            stop, gone = held[row] + stops_new[row] - firsts_new[row], kept[row]
+        if not _moved(op, state, row, values, firsts_new[row] - held[row], stop, gone, progress):
+            return i
+        if i < closing:
+            spanned = stop - firsts[i]
+            if spanned == progress[row, INSERTED] - progress[row, EVICTED]:
+                store(out, i, query(op, state, row))
+            else:
+                store(out, i, query_last(op, state, row, spanned))
+    return int(closing + kept.size)
 
 
-@kernel
+@merged
 def _moved(
     op: Any,
     state: State,
@@ -236,7 +229,7 @@ def _moved(
 def keep_times(
     times: Int64s, at: Int64s, new: Int64s, firsts_new: Int64s, stops_new: Int64s, kept: Int64s
 ) -> None:
-    """Do with the times what `settle` does with the partials."""
+    """Do with the times what `answer_and_settle` does with the partials."""
     slots = times.shape[1] - 1
     for row in range(at.shape[0]):
         held, first = at[row, END] - at[row, FRONT], firsts_new[row]

@@ -117,10 +117,10 @@ class Evaluation:
             return store.windows(instance_ends(store.side.window, instants_us), most)
         assert matched is not None, "a join begins with a window that moves"
         own = store.codes.variables
-        sizes = [_size(self.variables[v]) for v in own]
+        sizes = [len(self.variables[v]) for v in own]
         shared = [v for v in own if v in matched.variables]
         columns = [matched.instants, *(matched.variables[v] for v in shared)]
-        all_sizes = [instants_us.size, *(_size(self.variables[v]) for v in shared)]
+        all_sizes = [instants_us.size, *(len(self.variables[v]) for v in shared)]
         (numbers,) = packed(all_sizes, columns)
         _, first = np.unique(numbers, return_index=True)
         known: list[Any] = [
@@ -139,7 +139,7 @@ class Evaluation:
         if matched is None:
             return _Matched(rows.instants, own, {side: places})
         shared = [v for v in own if v in matched.variables]
-        sizes = [instants, *(_size(self.variables[v]) for v in shared)]
+        sizes = [instants, *(len(self.variables[v]) for v in shared)]
         left, right = packed(
             sizes,
             [matched.instants, *(matched.variables[v] for v in shared)],
@@ -216,10 +216,6 @@ def _tuples_of(counts: Sequence[Int64s]) -> Int64s:
             )
     tuples: Int64s = np.multiply.reduce(counts)
     return tuples
-
-
-def _size(codes: ColumnCodes) -> int:
-    return 0 if codes.values is None else len(codes.values)
 
 
 def instance_ends(window: PeriodicWindow, instants_us: Int64s) -> Int64s:

@@ -9,6 +9,7 @@ import numpy as np
 
 from weft.aggregates.spark_sketches import MERGED_BY
 from weft.engines.local.partials import lifts
+from weft.kernels.partials import from_itself, pairs_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,18 +38,17 @@ def _sum_columns(values: Any, times_us: Int64s, request: Request) -> Any:
 
 
 def _moments_columns(values: Any, times_us: Int64s, request: Request) -> Any:
-    return np.ones(values.size, np.int64), values, np.zeros(values.size)
+    return np.ones(values.size, np.int64), values, from_itself(values)
 
 
 def _comoments_columns(values: Any, times_us: Int64s, request: Request) -> Any:
     assert request.by is not None
-    zeros = np.zeros(values.size)
-    return np.ones(values.size, np.int64), values, request.by.values, zeros, zeros, zeros
+    return pairs_alone(values, request.by.values)
 
 
 def _shape_columns(values: Any, times_us: Int64s, request: Request) -> Any:
-    zeros = np.zeros(values.size)
-    return np.ones(values.size, np.int64), values, zeros, zeros, zeros
+    off = from_itself(values)
+    return np.ones(values.size, np.int64), values, off, off, off
 
 
 def _timed_columns(values: Any, times_us: Int64s, request: Request) -> Any:

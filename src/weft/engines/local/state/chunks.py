@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from weft.aggregates import Partial
     from weft.engines.local.partials.columns import Held
-    from weft.engines.local.values.arrow import Array
     from weft.plan import Node
     from weft.window import Window
 
@@ -78,10 +77,7 @@ def _digest(told: dict[str, Any]) -> str:
 
 def keys_chunk(codes: Sequence[ColumnCodes], since: Sequence[int]) -> bytes:
     """Write the key values that are new since so many were known, column by column."""
-    lists: list[Array] = [
-        pa.nulls(0) if one.values is None else one.values.slice(known)
-        for one, known in zip(codes, since, strict=True)
-    ]
+    lists = [one.since(known) for one, known in zip(codes, since, strict=True)]
     return packed(Shelf(lists=lists))
 
 
@@ -96,7 +92,7 @@ def read_keys(blobs: Sequence[bytes]) -> list[ColumnCodes]:
     """
     columns = zip(*(unpacked(blob).lists for blob in blobs), strict=True)
     known = [[part for part in parts if len(part)] for parts in columns]
-    return [ColumnCodes(pa.concat_arrays(parts) if parts else None) for parts in known]
+    return [ColumnCodes.of(pa.concat_arrays(parts)) if parts else ColumnCodes() for parts in known]
 
 
 def _put_partials(shelf: Shelf, partials: Mapping[Partial, Held]) -> None:

@@ -167,7 +167,7 @@ class Journal:
         So there are few increments, and each key is written few times: both grow as a logarithm.
         """
         dictionaries: list[ColumnCodes] = [*codes.columns, *codes.pairs]
-        known = tuple(0 if one.values is None else len(one.values) for one in dictionaries)
+        known = tuple(map(len, dictionaries))
         written: Chunks = {}
         if known != self.keys_known:
             since = self.keys_known or (0,) * len(known)

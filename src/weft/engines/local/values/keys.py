@@ -82,8 +82,26 @@ class ColumnCodes:
     """The codes of one key column: a list of its distinct values, NULL among them."""
 
     values: Array | None = None
+    # Of a struct: whether it is one and not NULL, and its fields.
+    _fields: KeyCodes | None = None
+    _type: pa.DataType | None = None
     # Codes by position, of integers from the first number on; -1 where there is none yet.
     _near: tuple[int, Codes] | None = None
+
+    @classmethod
+    def of(cls, values: Array) -> ColumnCodes:
+        """Return the codes of distinct values, by their places."""
+        if not isinstance(values.type, pa.StructType):
+            return cls(values)
+        codes = cls()
+        codes.encode(values)
+        return codes
+
+    def since(self, known: int) -> Array:
+        """Return the values of the codes from one on."""
+        if self._fields is not None:
+            return self.decode(np.arange(known, len(self)))
+        return pa.nulls(0) if self.values is None else self.values.slice(known)
 
     def encode(self, array: Array) -> Codes:
         """Return the code of each value; new values get the next codes.
@@ -94,6 +112,8 @@ class ColumnCodes:
         >>> codes.encode(pa.array(["c", None])).tolist()
         [2, 1]
         """
+        if isinstance(array.type, pa.StructType):
+            return self._codes_of_fields(array, array.type)
         if pa.types.is_floating(array.type):
             array = canonical_floats(array).cast(array.type)
         near = self._near_integers(array)
@@ -107,6 +127,15 @@ class ColumnCodes:
         parts = over_chunks(lambda a, b: _encoded(array[a:b]), rows, threads)
         return np.concatenate([*map(self._codes, parts)])
 
+    def _codes_of_fields(self, array: Array, type: pa.StructType) -> Codes:
+        if self._fields is None:
+            self._fields, self._type = KeyCodes(type.num_fields + 1), type
+        return self._fields.encode([array.is_valid(), *array.flatten()], len(array))
+
+    def __copy__(self) -> ColumnCodes:
+        fields = None if self._fields is None else self._fields.saved()
+        return ColumnCodes(self.values, fields, self._type, self._near)
+
     def _codes(self, encoded: pa.DictionaryArray[Any, Any]) -> Codes:
         places = self._places(encoded.dictionary)
         indices = encoded.indices.to_numpy(zero_copy_only=False)
@@ -119,6 +148,8 @@ class ColumnCodes:
         return codes
 
     def __len__(self) -> int:
+        if self._fields is not None:
+            return len(self._fields)
         return 0 if self.values is None else len(self.values)
 
     def encode_pairs(self, first: Codes, firsts: int, second: Codes, seconds: int) -> Codes:
@@ -227,7 +258,19 @@ class ColumnCodes:
         return places.astype(np.int32)
 
     def decode(self, codes: npt.NDArray[Any]) -> Array:
-        """Return the values of codes."""
+        """Return the values of codes.
+
+        >>> codes = ColumnCodes()
+        >>> codes.encode(pa.array([{"x": 1}, None, {"x": 1}])).tolist()
+        [0, 1, 0]
+        >>> codes.decode(np.array([1, 0])).to_pylist()
+        [None, {'x': 1}]
+        """
+        if self._fields is not None:
+            valid, *fields = self._fields.decode(codes)
+            bits = valid.buffers()[1]  # those of a boolean are those of what is valid
+            made: Array = pa.Array.from_buffers(self._type, len(valid), [bits], children=fields)
+            return made
         assert self.values is not None
         if pa.types.is_integer(self.values.type) and not self.values.null_count:
             return of_numbers(self.values.to_numpy()[codes], self.values.type)
@@ -235,6 +278,8 @@ class ColumnCodes:
 
     def ranks(self) -> Int64s:
         """Return the place of each code in the order of values: NULL first, NaN last."""
+        if self._fields is not None:
+            return self._fields.ranks()
         if self.values is None:
             return np.empty(0, np.int64)
         column, _ = sortable(self.values)

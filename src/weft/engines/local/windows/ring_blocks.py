@@ -186,13 +186,13 @@ class Batch:
             values = only_read(column)
             progress = np.stack([self.held, np.zeros_like(self.held)], axis=1)
             answers = part.kernel.operation.columns(self.rows.size)
-            if self.rows.size:
-                before = (state, self.firsts_new, self.held, values)
-                asked = (self.rows, self.firsts, self.stops, self.evicted, progress, answers)
-                part.run(slide.answer, self.rows.size, self.block.capacity, *before, *asked)
-            out.append(part.answers(answers))  # before a shelf forgets what no state holds
-            left = (self.firsts_new, self.stops_new, self.held, values, self.kept, progress)
-            part.run(slide.settle, self.held.size, self.block.capacity, state, *left)
+            items = self.rows.size + self.kept.size
+            new = (self.firsts_new, self.stops_new, self.held, values)
+            asked = (self.rows, self.firsts, self.stops, self.evicted)
+            left = (self.kept, progress, answers)
+            step = slide.answer_and_settle
+            part.run(step, items, self.block.capacity, state, *new, *asked, *left)
+            out.append(part.answers(answers))
         slide.keep_times(
             self.block.times, self.block.at, self.new_us, self.firsts_new, self.stops_new, self.kept
         )
