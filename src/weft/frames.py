@@ -164,5 +164,5 @@ def _parts(column: pa.ChunkedArray[Any]) -> list[pa.ChunkedArray[Any]]:
         return _parts(column.cast(column.type.value_type))
     if pa.types.is_struct(column.type):
         fields = [part for own in column.flatten() for part in _parts(own)]
-        return [pc.is_valid(column), *fields]
+        return [column.is_valid(), *fields]
     return [column]

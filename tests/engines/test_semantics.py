@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PySparkException
 
@@ -294,6 +295,16 @@ def test_a_sum_of_decimals_keeps_their_scale(engine: str) -> None:
 
 def test_the_average_of_integers_is_a_double(engine: str) -> None:
     assert value(table([1, 2], x=[1, 2]), weft.agg.avg("x"), engine) == 1.5
+
+
+def test_the_average_of_decimals_has_four_digits_more_the_last_of_them_rounded_half_up(
+    engine: str,
+) -> None:
+    cents = pa.array([Decimal("0.01"), *[Decimal(0)] * 31], pa.decimal128(12, 2))
+    for sign, wanted in ((1, "0.000313"), (-1, "-0.000313")):  # of 0.0003125
+        events = table(range(32), x=pc.multiply(cents, sign).cast(pa.decimal128(12, 2)))
+        found = rows(events, weft.tumbling("1 day"), engine, weft.agg.avg("x"))
+        assert [row["v"] for row in found] == [Decimal(wanted)]
 
 
 def test_a_sample_variance_needs_two_values(engine: str) -> None:

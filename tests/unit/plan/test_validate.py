@@ -79,6 +79,13 @@ def joined(
     return topological((Emit((join,), "q", "10m", ROWS),))
 
 
+def joined_slices(*, early: bool, keys: tuple[tuple[str, str], ...] = KEYS) -> tuple[Node, ...]:
+    """A join of slices, which only early sides of the same keys may read."""
+    held = sliced(minutes(10), partials=SUM)
+    sides = tuple(JoinSide(held, alias, minutes(10), early, keys, SUM) for alias in "ab")
+    return topological((Emit((Join(sides, (("a.k", "b.k"),), KEYS, SUM),), "q", "10m", ROWS),))
+
+
 def sliced(
     *windows: Window, feeder: Scan | Slice = SCAN, partials: tuple[Partial, ...] = MIN
 ) -> Slice:
@@ -151,6 +158,17 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
         ),
     ),
     (
+        "keys-only-shrink",
+        "other order",
+        lambda: plan(
+            roll(
+                minutes(20),
+                roll(minutes(10), keys=KEYS + OTHER_KEYS),
+                keys=OTHER_KEYS + KEYS,
+            )
+        ),
+    ),
+    (
         "regrouping-combines",
         "pick",
         lambda: plan(roll(minutes(10, 20), roll(minutes(10)), read=PICK, keys=())),
@@ -185,6 +203,16 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
         "same-keys-as-the-feeder",
         "emit",
         lambda: plan(TEN, roll(minutes(10), keys=OTHER_KEYS)),
+    ),
+    (
+        "same-keys-as-the-feeder",
+        "slices of a late input",
+        lambda: joined_slices(early=False),
+    ),
+    (
+        "same-keys-as-the-feeder",
+        "slices of other keys",
+        lambda: joined_slices(early=True, keys=OTHER_KEYS),
     ),
     (
         "partials-come-from-the-feeder",
@@ -254,6 +282,7 @@ BROKEN: list[tuple[str, str, Callable[[], tuple[Node, ...]]]] = [
         ),
     ),
     ("feeder-covers-the-window", "30 from 20", lambda: plan(roll(minutes(30), TWENTY))),
+    ("feeder-covers-the-window", "regrouped", lambda: plan(roll(minutes(30), TWENTY, keys=()))),
     (
         "overlap-needs-idempotence",
         "counts",
@@ -343,6 +372,7 @@ LEGAL: dict[str, Callable[[], tuple[Node, ...]]] = {
     "finer slices": lambda: plan(roll(minutes(10), sliced(minutes(10), feeder=sliced(minutes(5))))),
     "stair": lambda: stair(roll(minutes(4, 2)), sliced(minutes(2)), minutes(12, 4)),
     "join": lambda: joined(SUM),
+    "join of slices": lambda: joined_slices(early=True),
     "two inputs": lambda: plan(TEN, roll(minutes(10), partials=VALUES), outputs=(*LOW, *MID)),
 }
 
@@ -355,6 +385,7 @@ def test_a_legal_plan_passes(legal: Callable[[], tuple[Node, ...]]) -> None:
 def test_enclosing_means_longer_and_ending_together() -> None:
     assert encloses(PeriodicWindow(4, 2), PeriodicWindow(12, 4))
     assert not encloses(PeriodicWindow(12, 4), PeriodicWindow(4, 4))
+    assert not encloses(PeriodicWindow(4, 2), PeriodicWindow(4, 2))
     assert not encloses(PeriodicWindow(4, 2), PeriodicWindow(13, 4))
     assert not encloses(PeriodicWindow(4, 4), PeriodicWindow(12, 2))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weft.query import AnyQuery
 
 
-_WIDE = Context(prec=100)
+_WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 class ReferenceEngine:

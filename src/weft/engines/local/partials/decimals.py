@@ -75,7 +75,7 @@ def _too_large(type: pa.DataType) -> DataError:
 
 
 def averaged_decimals(sums: LimbSums, counts: Int64s, type: pa.Decimal128Type[Any, Any]) -> Array:
-    """Divide exact sums by counts, rounded half to even at the scale of the result.
+    """Divide exact sums by counts, rounded as Spark does: half up, away from zero.
 
     In arrays of Python's integers: no fixed width holds all digits of the quotient.
     """
@@ -86,7 +86,7 @@ def averaged_decimals(sums: LimbSums, counts: Int64s, type: pa.Decimal128Type[An
     scaled = totals * 10 ** (type.scale - sums.scale)
     quotients = scaled // divisors
     rests = (scaled - quotients * divisors) * 2
-    up = (rests > divisors) | ((rests == divisors) & (quotients % 2 == 1))
+    up = (rests > divisors) | ((rests == divisors) & (scaled >= 0))
     rounded = quotients + up.astype(object)
     if np.any(abs(rounded) >= 10**type.precision):
         raise _too_large(type)
