@@ -101,7 +101,7 @@ def random_case(seed: int, most_rows: int = 3000) -> Case:
     queries = int(random.integers(1, 4))
     work = MOST_WORK // max(rows, 1) // queries
     # Drawn by numbers of their own: all else of a case is as it was before there were structs.
-    structs = bool(np.random.default_rng((seed, 1)).random() < 0.2)
+    structs = bool(np.random.default_rng((seed, 1)).random() < 0.5)
     workload = Workload(_query(f"q{at}", random, work, structs) for at in range(queries))
     # Bounds of windows are dates too: events stay so far from the ends as bounds are from events.
     margin_us = max(_margin_us(w) for q in workload.queries for _, w in q.windows)  # type: ignore[union-attr]

@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow]
 S = 1_000_000
 DRIVER = Path(__file__).with_name("driver_to_kill.py")
 PATIENCE_S = 120
-UNREAD = 5  # files that are there and not read when a driver starts
+# Files that are there and not read when a driver starts: more than it reads before it is killed.
+UNREAD = 20
 
 
 class Life:
@@ -114,7 +115,7 @@ def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> 
 
     Files are added as they are read, so that every driver has some before it when it is killed.
     """
-    pieces = 4 * kills + UNREAD
+    pieces = 8 * kills + UNREAD
     streams.write(readings, pieces, "all", disorder_s=20)
     files = sorted((streams.place / "all").iterdir())
     (streams.place / "in").mkdir()
@@ -124,7 +125,7 @@ def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> 
         for _ in range(kills):
             lives.append(Life(streams.place, strategy))
             current = lives[-2]
-            while added < reached[-1] + UNREAD:
+            while added < min(reached[-1] + UNREAD, pieces):
                 files[added].rename(streams.place / "in" / files[added].name)
                 added += 1
             current.go()

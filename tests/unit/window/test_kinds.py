@@ -166,3 +166,8 @@ def test_the_default_discretizer_asks_event_by_event() -> None:
 )
 def test_one_microsecond_one_row_and_one_unit_are_enough(smallest: Any) -> None:
     assert smallest() == smallest()
+
+
+def test_a_measured_window_is_told_with_its_slide_where_that_is_another() -> None:
+    assert str(MeasuredWindow("km", 10, 2.5)) == "MEASURED km 10/2.5"
+    assert str(MeasuredWindow("km", 10, 10)) == "MEASURED km 10"
