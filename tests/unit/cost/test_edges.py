@@ -198,3 +198,14 @@ def test_unrelated_slides_of_millions_share_only_nested_edges():
     nested, apart = sets.join_rates(0, sets, np.array([2, 9]))
     assert nested == pytest.approx(1 / slides[0])
     assert apart == pytest.approx(1 / slides[0] + 1 / slides[9])
+
+
+def test_classes_of_which_one_is_beyond_64_bits_are_inside_others_all_the_same() -> None:
+    huge = 1 << 62
+    sets = edge_unions([[(0, huge)], [(1, huge // 2)], [(0, huge // 2)], [(3, 5 * huge)]])
+    joined = sets.join_rates(0, sets, np.array([1, 2, 3])) * float(5 * huge)
+    assert joined.tolist() == [15.0, 10.0, 6.0]
+
+
+def test_the_unit_of_classes_that_never_meet_is_what_lies_between_them() -> None:
+    assert scale_classes([(1, 6), (4, 6)]) == (((0, 2), (1, 2)), 3, 1)
