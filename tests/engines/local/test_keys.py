@@ -45,6 +45,17 @@ def test_threads_give_the_codes_of_one(
     assert found[0] == found[1]
 
 
+def test_a_struct_may_hold_a_dictionary() -> None:
+    words = pa.array(["b", "a", "b", None]).dictionary_encode()
+    codes = ColumnCodes()
+    found = codes.encode(pa.StructArray.from_arrays([words], ["word"]))
+    assert found.tolist() == [0, 1, 0, 2]
+    wanted = [{"word": word} for word in ("b", "a", "b", None)]
+    assert codes.decode(found).to_pylist() == wanted
+    assert ColumnCodes.of(codes.since(0)).decode(found).to_pylist() == wanted
+    assert codes.ranks().tolist() == [2, 1, 0]
+
+
 rows = st.lists(
     st.tuples(st.integers(0, 3), st.integers(-(2**62), 2**62) | st.integers(0, 4)),
     min_size=1,

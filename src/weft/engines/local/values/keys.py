@@ -84,7 +84,7 @@ class ColumnCodes:
     values: Array | None = None
     # Of a struct: whether it is one and not NULL, and its fields.
     _fields: KeyCodes | None = None
-    _type: pa.DataType | None = None
+    _type: pa.StructType | None = None
     # Codes by position, of integers from the first number on; -1 where there is none yet.
     _near: tuple[int, Codes] | None = None
 
@@ -130,7 +130,11 @@ class ColumnCodes:
     def _codes_of_fields(self, array: Array, type: pa.StructType) -> Codes:
         if self._fields is None:
             self._fields, self._type = KeyCodes(type.num_fields + 1), type
-        return self._fields.encode([array.is_valid(), *array.flatten()], len(array))
+        parts = [
+            part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part
+            for part in array.flatten()
+        ]
+        return self._fields.encode([array.is_valid(), *parts], len(array))
 
     def __copy__(self) -> ColumnCodes:
         fields = None if self._fields is None else self._fields.saved()
@@ -266,10 +270,12 @@ class ColumnCodes:
         >>> codes.decode(np.array([1, 0])).to_pylist()
         [None, {'x': 1}]
         """
-        if self._fields is not None:
+        if self._fields is not None and self._type is not None:
             valid, *fields = self._fields.decode(codes)
+            named = zip(self._type, fields, strict=True)
+            type = pa.struct([field.with_type(own.type) for field, own in named])
             bits = valid.buffers()[1]  # those of a boolean are those of what is valid
-            made: Array = pa.Array.from_buffers(self._type, len(valid), [bits], children=fields)
+            made: Array = pa.Array.from_buffers(type, len(valid), [bits], children=fields)
             return made
         assert self.values is not None
         if pa.types.is_integer(self.values.type) and not self.values.null_count:
