@@ -154,6 +154,8 @@ def in_parts(table: pa.Table, names: Sequence[str]) -> pa.Table:
     >>> whole = pa.table({"k": [{"x": 1}, None, {"x": None}]})
     >>> [column.to_pylist() for column in in_parts(whole, ["k"]).columns]
     [[True, False, True], [1, None, None]]
+    >>> in_parts(whole.schema.empty_table(), ["k"]).num_rows
+    0
     """
     found = [part for name in names for part in _parts(table[name])]
     return pa.table(found, [str(at) for at in range(len(found))])
@@ -163,6 +165,8 @@ def _parts(column: pa.ChunkedArray[Any]) -> list[pa.ChunkedArray[Any]]:
     if pa.types.is_dictionary(column.type):
         return _parts(column.cast(column.type.value_type))
     if pa.types.is_struct(column.type):
+        if not column.num_chunks:  # of which Arrow knows no fields
+            column = pa.chunked_array([pa.array([], column.type)])
         fields = [part for own in column.flatten() for part in _parts(own)]
         return [column.is_valid(), *fields]
     return [column]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -54,6 +56,27 @@ def test_a_struct_may_hold_a_dictionary() -> None:
     assert codes.decode(found).to_pylist() == wanted
     assert ColumnCodes.of(codes.since(0)).decode(found).to_pylist() == wanted
     assert codes.ranks().tolist() == [2, 1, 0]
+
+
+def test_structs_that_come_back_from_a_list_have_the_codes_that_they_had() -> None:
+    random = np.random.default_rng(3)
+    codes = ColumnCodes()
+    batches = [
+        pa.array([{"x": int(x), "s": f"t{x % 7}"} if x else None for x in numbers])
+        for numbers in random.integers(0, 40, (6, 50))
+    ]
+    found = [codes.encode(batch) for batch in batches[:4]]
+    restored = ColumnCodes.of(pa.concat_arrays([codes.since(0)[:9], codes.since(9)]))
+    for own, batch in zip(found, batches[:4], strict=True):
+        assert restored.decode(own).equals(batch)
+    assert restored.ranks().tolist() == codes.ranks().tolist()
+    kept = copy(codes)
+    for batch in batches[4:]:
+        assert restored.decode(restored.encode(batch)).equals(batch)
+        assert codes.decode(codes.encode(batch)).equals(batch)
+    assert [kept.decode(own).equals(batch) for own, batch in zip(found, batches, strict=False)] == [
+        True
+    ] * 4
 
 
 rows = st.lists(

@@ -82,7 +82,7 @@ class ColumnCodes:
     """The codes of one key column: a list of its distinct values, NULL among them."""
 
     values: Array | None = None
-    # Of a struct: whether it is one and not NULL, and its fields.
+    # Of a struct: whether it is one and not NULL, and its fields; `values` are codes of those.
     _fields: KeyCodes | None = None
     _type: pa.StructType | None = None
     # Codes by position, of integers from the first number on; -1 where there is none yet.
@@ -94,7 +94,7 @@ class ColumnCodes:
         if not isinstance(values.type, pa.StructType):
             return cls(values)
         codes = cls()
-        codes.encode(values)
+        codes.values = pa.array(codes._codes_of_fields(values, values.type))
         return codes
 
     def since(self, known: int) -> Array:
@@ -113,7 +113,7 @@ class ColumnCodes:
         [2, 1]
         """
         if isinstance(array.type, pa.StructType):
-            return self._codes_of_fields(array, array.type)
+            array = pa.array(self._codes_of_fields(array, array.type))
         if pa.types.is_floating(array.type):
             array = canonical_floats(array).cast(array.type)
         near = self._near_integers(array)
@@ -152,8 +152,6 @@ class ColumnCodes:
         return codes
 
     def __len__(self) -> int:
-        if self._fields is not None:
-            return len(self._fields)
         return 0 if self.values is None else len(self.values)
 
     def encode_pairs(self, first: Codes, firsts: int, second: Codes, seconds: int) -> Codes:
@@ -270,24 +268,24 @@ class ColumnCodes:
         >>> codes.decode(np.array([1, 0])).to_pylist()
         [None, {'x': 1}]
         """
+        assert self.values is not None
         if self._fields is not None and self._type is not None:
-            valid, *fields = self._fields.decode(codes)
+            valid, *fields = self._fields.decode(self.values.to_numpy()[codes])
             named = zip(self._type, fields, strict=True)
             type = pa.struct([field.with_type(own.type) for field, own in named])
             bits = valid.buffers()[1]  # those of a boolean are those of what is valid
             made: Array = pa.Array.from_buffers(type, len(valid), [bits], children=fields)
             return made
-        assert self.values is not None
         if pa.types.is_integer(self.values.type) and not self.values.null_count:
             return of_numbers(self.values.to_numpy()[codes], self.values.type)
         return self.values.take(pa.array(codes))
 
     def ranks(self) -> Int64s:
         """Return the place of each code in the order of values: NULL first, NaN last."""
-        if self._fields is not None:
-            return self._fields.ranks()
         if self.values is None:
             return np.empty(0, np.int64)
+        if self._fields is not None:
+            return self._fields.ranks()[self.values.to_numpy()]
         column, _ = sortable(self.values)
         numbers = column.values
         valid = np.ones(numbers.size, np.bool_) if column.valid is None else column.valid
