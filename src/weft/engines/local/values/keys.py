@@ -285,7 +285,8 @@ class ColumnCodes:
         if self.values is None:
             return np.empty(0, np.int64)
         if self._fields is not None:
-            return self._fields.ranks()[self.values.to_numpy()]
+            places: Int64s = self._fields.ranks()[self.values.to_numpy()]
+            return places
         column, _ = sortable(self.values)
         numbers = column.values
         valid = np.ones(numbers.size, np.bool_) if column.valid is None else column.valid
