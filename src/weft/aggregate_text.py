@@ -12,7 +12,7 @@ from sqlglot.parsers.spark import SparkParser
 from weft.aggregates.base import AggregateCall, aggregate_function
 from weft.aggregates.names import aggregate_name
 from weft.errors import QueryError
-from weft.expression import SCALAR_FUNCTIONS, dialect, spelled, stripped
+from weft.expression import SCALAR_FUNCTIONS, dialect, is_number, spelled, stripped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +181,7 @@ class CallReader:
     def _number(self, node: exp.Expr) -> float:
         negative = isinstance(node, exp.Neg)
         literal = node.this if negative else node
-        if not isinstance(literal, exp.Literal) or literal.is_string:
+        if not isinstance(literal, exp.Literal) or not is_number(literal):
             raise self.fault(
                 "the rank of a percentile must be a number",
                 hint="write it out, such as PERCENTILE(temp, 0.95)",

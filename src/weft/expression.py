@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 # Plain words that SQL reads as something else: a column of this name is quoted.
 _RESERVED_WORDS = """
@@ -115,6 +116,10 @@ def _refuse_what_is_no_scalar(text: str, parsed: exp.Expr) -> None:
                 f"{text!r} holds a subquery, and an expression reads one event",
                 hint="make the subquery a table of its own",
             )
+        if isinstance(node, exp.Literal) and not (node.is_string or is_number(node)):
+            raise QueryError(
+                f"{node.name!r} in {text!r} is no number", hint="write one, such as 20 or 0.5"
+            )
         if isinstance(node, exp.Star):
             raise QueryError(f"* in {text!r} is no column", hint="name the columns")
         called = isinstance(node, exp.Anonymous) and node.name.casefold() in aggregates
@@ -130,6 +135,15 @@ def _unreadable(text: str) -> QueryError:
         f"cannot read {text!r} as an expression",
         hint="write SQL over the columns of the source; quote odd column names as `my column`",
     )
+
+
+def is_number(literal: exp.Literal) -> bool:
+    """Tell whether a literal is a number; parsers take `1e9.5` for one.
+
+    >>> [is_number(tree(text)) for text in ("20", ".5", "1.E-3", "'20'")]
+    [True, True, True, False]
+    """
+    return not literal.is_string and _NUMBER.fullmatch(literal.name) is not None
 
 
 def stripped(node: exp.Expr) -> exp.Expr:

@@ -133,6 +133,30 @@ def test_statements_of_spark_that_were_tampered_with_are_read_or_left(count: int
         only_own_errors(read_as_spark_s, tampered(random, text))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT approx_top_k() FROM t GROUP BY window(ts, '1 hour')",
+        "SELECT listagg() WITHIN GROUP (ORDER BY a) FROM t GROUP BY window(ts, '1 hour')",
+        "SELECT listagg(DISTINCT) FROM t GROUP BY window(ts, '1 hour')",
+        "SELECT a FROM t GROUP BY 1, 2, window(ts, '1 hour')",
+        "SELECT a FROM t GROUP BY 0, window(ts, '1 hour')",
+        "SELECT a FROM t GROUP BY ², window(ts, '1 hour')",
+        f"SELECT a FROM t GROUP BY {'9' * 5000}, window(ts, '1 hour')",
+        "SELECT COUNT(*) FROM t GROUP BY window()",
+        "SELECT COUNT(*) FROM t GROUP BY date_trunc('DAY', ts, ts)",
+        "SELECT max(a) > b AS b FROM t GROUP BY window(ts, '1 hour') HAVING b",
+    ],
+)
+def test_statements_that_only_look_like_spark_s_are_left_to_it(text: str) -> None:
+    assert not only_own_errors(read_as_spark_s, text)
+
+
+def test_what_is_no_query_is_left_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    assert query_of("SHOW TABLES IN silver") is None
+    assert not caplog.records
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("count", [30, pytest.param(3_000, marks=pytest.mark.soak)])
 def test_the_front_door_takes_what_spark_takes_and_nothing_else(count: int) -> None:

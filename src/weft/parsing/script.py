@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.errors import QueryError
-from weft.expression import canonical
+from weft.expression import canonical, is_number
 from weft.parsing.dialect import ClauseFault, SyntaxFault, Weft
 
 if TYPE_CHECKING:
@@ -185,7 +185,6 @@ class Script:
             )
         try:
             (tree,) = Weft().parser().parse(list(tokens), self.text)
-            return exp.Null() if tree is None else tree
         except SyntaxFault as fault:
             raise self._syntax_error(fault, tokens) from None
         except ClauseFault as fault:
@@ -196,6 +195,13 @@ class Script:
         except (AttributeError, TypeError):  # the parser half knows some syntax, such as pipes
             hint = "write it as SELECT ... FROM ... GROUP BY"
             raise self.error("this statement cannot be read", hint=hint, at=first) from None
+        if tree is None:
+            return exp.Null()
+        for literal in tree.find_all(exp.Literal):
+            if not (literal.is_string or is_number(literal)):
+                hint = "write one, such as 20 or 0.5"
+                raise self.error(f"{literal.name} is not a number", hint=hint, at=literal)
+        return tree
 
     def _syntax_error(self, fault: SyntaxFault, tokens: tuple[Token, ...]) -> QueryError:
         for suspect in (fault.before, fault.token):

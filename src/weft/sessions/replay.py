@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from weft.engines.spark.streaming.streams import Picked
     from weft.plan import Plan
     from weft.query import JoinQuery, Query
 
@@ -68,15 +69,22 @@ def _stream(table: pa.Table, directory: Path, session: SparkSession, files: int)
     return reader.option("maxFilesPerTrigger", 1).parquet(str(directory))
 
 
-def collected(rows: DataFrame) -> pa.Table:
-    """Run a stream over all that is there, and return its rows."""
-    parts: list[pa.Table] = []
+def collected(rows: DataFrame, results: Mapping[str, Picked]) -> dict[str, pa.Table]:
+    """Run a stream once over all that is there; return each result that is read off its rows."""
+    parts: dict[str, list[pa.Table]] = {name: [] for name in results}
 
     def keep(batch: DataFrame, batch_id: int) -> None:
-        parts.append(collected_rows(batch))
+        kept = batch.persist()
+        try:
+            # A count runs every partition, and the results of no rows need not be asked for.
+            if kept.count() or not batch_id:
+                for name, result in results.items():
+                    parts[name].append(collected_rows(result(kept)))
+        finally:
+            kept.unpersist()
 
     run_to_end(rows.writeStream.outputMode("append").foreachBatch(keep))
-    return pa.concat_tables(parts)
+    return {name: pa.concat_tables(own) for name, own in parts.items()}
 
 
 def run_to_end(writer: DataStreamWriter) -> StreamingQuery:

@@ -162,6 +162,8 @@ def _truncation(
 ) -> TimeWindow:
     """Read `date_trunc('hour', ts)`: hours and less in UTC, days and more in any zone; a bucket."""
     bucket = bucket_of(call)
+    if bucket is None and len(call.expressions) != 2:
+        raise Obstacle(f"{written_of(call)} is Spark's")
     unit, time = (call, bucket[0]) if bucket else call.expressions
     word = written_of(unit)[1:-1].casefold()
     utc = is_utc(zone)
@@ -210,6 +212,8 @@ def _window(element: exp.Expr, source: Source) -> TimeWindow:
     call = window_call(element)
     assert call is not None
     name = str(call.this).casefold()
+    if not call.expressions:
+        raise Obstacle(f"{written_of(call)} is Spark's")
     time, *durations = call.expressions
     lengths = [_duration_of(duration) for duration in durations]
     try:

@@ -66,6 +66,8 @@ def shared_call(node: exp.Expr) -> SharedCall:
     name = str(call.this).casefold() if isinstance(call, exp.Anonymous) else ""
     own = _OWN_WAYS.get(name)
     if own is not None:
+        if not call.expressions and name != "mode":
+            raise Obstacle(f"{name} has no arguments")
         made = own(call, order)
         if made.counts_null and conditions:
             raise Obstacle(f"{name} counts NULL, and its FILTER is Spark's")
@@ -144,6 +146,8 @@ def _list_of_text(call: exp.Expr, order: exp.Expr | None) -> SharedCall:
     value, *rest = call.expressions
     function = "collect_list"
     if isinstance(value, exp.Distinct):
+        if not value.expressions:
+            raise Obstacle("listagg has no arguments")
         value, *rest = (*value.expressions, *rest)
         function = "collect_set"
     delimiter = written_of(rest[0]) if rest else "''"

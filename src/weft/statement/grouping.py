@@ -44,7 +44,10 @@ class Grouping:
 
         def resolve(element: exp.Expr) -> exp.Expr:
             if isinstance(element, exp.Literal) and element.name.isdigit():
-                item: exp.Expr = items[int(element.name) - 1]
+                place = int(element.name)
+                if not 1 <= place <= len(items):
+                    raise Obstacle(f"SELECT has no item {place} to group by")
+                item: exp.Expr = items[place - 1]
                 return item.unalias()
             named = _alias_of(element, items)
             if named is None or source.same_text(named) == source.same_text(element):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -182,9 +182,12 @@ class Projection:
             return node
         return self._of_select(node, known)
 
-    def _of_having(self, node: exp.Column, known: str | None) -> exp.Expr:
-        """Read a name as HAVING does, where WHERE knows no alias."""
-        alias = self._aliases.get(node.name.casefold()) if len(node.parts) == 1 else None
+    def _of_having(
+        self, node: exp.Column, known: str | None, inside: frozenset[str] = frozenset()
+    ) -> exp.Expr:
+        """Read a name as HAVING does, where WHERE knows no alias; `inside` are those being read."""
+        name = node.name.casefold()
+        alias = self._aliases.get(name) if len(node.parts) == 1 else None
         if alias is None:
             return self._of_select(node, known)
         same = self.block.source.same_text
@@ -192,7 +195,10 @@ class Projection:
             raise Obstacle(f"{node.sql()} in HAVING is a key and another column at once")
         if any(isinstance(n, exp.Window | exp.Query) for n in alias.walk()):
             raise Obstacle(f"{node.sql()} in HAVING is computed after it")
-        return exp.Paren(this=self._rewritten(alias.copy(), self._of_having))
+        if name in inside:
+            raise Obstacle(f"{node.sql()} in HAVING is computed from itself")
+        reading = partial(self._of_having, inside=inside | {name})
+        return exp.Paren(this=self._rewritten(alias.copy(), reading))
 
     def _names_window(self, node: exp.Column) -> bool:
         name = self.block.window.name

@@ -56,6 +56,7 @@ _INTERVAL_WORDS = {"TO", *_UNITS, *_SMALL_UNITS, *(f"{u}S" for u in (*_UNITS, *_
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING)
 _NAME = re.compile(r"--[ \t]*name[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_LONGEST = 1000  # a double written out in full has fewer digits
 _SOURCE = "source"  # how the text of a type was written
 # What sqlglot raises where it half knows a syntax, such as pipes.
 STUMBLES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -85,6 +86,9 @@ class _Parser(SparkParser):
         **SparkParser.COLUMN_OPERATORS,
         TokenType.DCOLON: lambda self, this, to: self.expression(ShortCast(this=this, to=to)),
     }
+
+    def _warn_unsupported(self) -> None:
+        """Say nothing: what is no query is left to Spark, which knows it."""
 
     def source_of(self, first: Token, last: Token | None = None) -> str:
         """Return the text that was read as some tokens."""
@@ -217,9 +221,16 @@ class Verbatim(Spark):
 def tokens_of(text: str) -> list[Token] | None:
     """Return the tokens of a text, or None where they are not Spark's."""
     try:
-        return list(_joined(Verbatim().tokenize(text), text))
+        found = list(_joined(Verbatim().tokenize(text), text))
     except SqlglotError:
         return None
+    return None if any(map(_is_odd, found)) else found
+
+
+def _is_odd(token: Token) -> bool:
+    """Tell whether a number is none that Spark reads: of digits such as `²`, or endless."""
+    text = token.text
+    return token.token_type == TokenType.NUMBER and not (text.isascii() and len(text) <= _LONGEST)
 
 
 def _joined(tokens: list[Token], text: str) -> Iterator[Token]:

@@ -103,7 +103,8 @@ def _in_a_stream(plan: FeaturePlan, rows: pa.Table) -> pa.Table:
         replayed({source: table}, {source: time}, session) as streams,
         stored_in(ROCKS_STORE, session),
     ):
-        found = collected(rolling_stream(undelayed, streams[source]))
+        stream = rolling_stream(undelayed, streams[source])
+        found = collected(stream, {source: lambda whole: whole})[source]
     return found.filter(pc.greater_equal(found[_ROW], 0))
 
 

@@ -13,7 +13,7 @@ from weft.errors import QueryError
 from weft.plan import ENGINES
 from weft.plan.anchors import FeaturePlan
 from weft.query import JoinQuery, Query, Workload
-from weft.running import STREAM, bind_tables, engine_named, run_on, tables_for
+from weft.running import STREAM, bind_tables, engine_named, plan_for, run_on, tables_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,6 +104,7 @@ def _streamed(
     """Play the tables back as streams; without a watermark of their own nothing is late in them."""
     from weft.engines.spark.session import current_session, to_spark
     from weft.engines.spark.streaming.columnar.strategy import ROCKS_STORE, stored_in
+    from weft.engines.spark.streaming.engine import SparkStreamEngine
     from weft.sessions.replay import collected, replayed
 
     session = current_session()
@@ -119,8 +120,9 @@ def _streamed(
     still = {name: to_spark(table, session) for name, table in tables.items() if name not in times}
     moving = {name: table for name, table in tables.items() if name in times}
     with replayed(moving, times, session) as streams, stored_in(ROCKS_STORE, session):
-        results = run_on(timed, {**still, **streams}, engine_named(STREAM), planner)
-        return {name: collected(rows) for name, rows in results.items()}
+        sources, engine = {**still, **streams}, SparkStreamEngine()
+        parts = engine.compile(plan_for(timed, sources, engine, planner), sources)
+        return {k: v for one in parts for k, v in collected(one.rows, one.results).items()}
 
 
 def _comparable(
