@@ -152,6 +152,7 @@ def run_killing(streams: Any, readings: pa.Table, kills: int, strategy: str) -> 
         lives[-1].go()
         status, told = lives[-1].ended()
         assert status == 0, told
+        assert "Received UDF" not in told  # PySpark's word for what a state is made of
     finally:
         for life in lives:
             life.kill()

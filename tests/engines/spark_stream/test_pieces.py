@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +18,7 @@ from weft import agg
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.columnar.user_code import code_of
 from weft.engines.spark.common_rows import matching
+from weft.engines.spark.streaming.anchors.processor import RollingProcessor
 from weft.engines.spark.streaming.checkpoint.control import Answer, Control
 from weft.engines.spark.streaming.checkpoint.places import Place
 from weft.engines.spark.streaming.checkpoint.record import Checkpoint, Record
@@ -287,3 +292,28 @@ def test_matching_rows_may_have_nulls() -> None:
     rows = pa.table({"a": [None, 1, 1], "b": [1, None, 2]})
     others = pa.table({"a": pa.array([None, 1], pa.int64()), "b": [1, 2]})
     assert matching(rows, others, ["a", "b"]).to_pylist() == [{"a": None, "b": 1}, {"a": 1, "b": 2}]
+
+
+BESIDE_THE_DRIVER = """
+import base64, importlib.util, pickle, sys
+sys.modules["__main__"].__spec__ = importlib.util.find_spec({module!r})
+print("starting", flush=True)
+pickle.loads(base64.b64decode({pickled!r}))
+print("Received UDF from JVM", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("pyspark.sql.streaming.transform_with_state_driver_worker", ["starting"]),
+        ("pyspark.worker", ["starting", "Received UDF from JVM"]),  # whose lines are users' own
+    ],
+)
+def test_what_is_printed_beside_the_driver_stays_off_the_terminal(
+    module: str, said: list[str]
+) -> None:
+    pickled = base64.b64encode(pickle.dumps(RollingProcessor(b"", "asked"))).decode()
+    text = BESIDE_THE_DRIVER.format(module=module, pickled=pickled)
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == said

@@ -10,6 +10,8 @@ is, and waits for it. So nothing that runs on rows is imported before there are 
 
 from __future__ import annotations
 
+import os
+import sys
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 # How many changes are appended before all that is alive is written anew.
 _MOST_CHANGES = 32
+_BESIDE_THE_DRIVER = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
 @dataclass(slots=True)
@@ -78,8 +81,25 @@ class Logged:
         return found
 
 
+def _leave_the_terminal() -> None:
+    """In the Python beside the driver, say nothing; it would tell users what it is made of.
+
+    PySpark prints there what it has unpickled, and hands errors over in another way.
+    """
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    if module is not None and module.name == _BESIDE_THE_DRIVER:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 class WatermarkedBuckets(StatefulProcessor):
     """Hands what comes to a bucket to its operator, and moves its watermark once."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Come out of a pickle, wherever that is."""
+        _leave_the_terminal()
+        self.__dict__.update(state)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the log."""
