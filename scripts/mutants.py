@@ -56,7 +56,8 @@ PARTS: dict[str, tuple[list[str], list[str]]] = {
         ["weft/engines/spark/sql"],
         ["tests/property/test_readings.py", "tests/golden/test_streams.py",
          "src/weft/engines/spark/sql", "tests/engines/spark/test_native.py",
-         "tests/engines/spark/test_equivalence.py", "tests/engines/spark/test_stock.py"],
+         "tests/engines/spark/test_equivalence.py", "tests/engines/spark/test_joins.py",
+         "tests/engines/spark/test_stock.py"],
     ),
 }  # fmt: skip
 ON_SPARK = frozenset({"sql"})  # whose text only Spark can read
@@ -218,6 +219,7 @@ def main() -> int:
                     continue
                 where = f"{mutant.path.relative_to(ROOT)}:{mutant.line}"
                 sys.stdout.write(f"survived {where}: {mutant.before} -> {mutant.after}\n")
+                sys.stdout.flush()
             sys.stdout.write(
                 f"{part}: {len(every)} mutants there are; {killed} of {tried} killed\n"
             )

@@ -135,7 +135,7 @@ def regrouped(
     desk: Desk,
     as_run: Callable[[Sequence[Trial]], Sequence[Trial]] | None = None,
     *,
-    forced: bool = False,
+    forced: bool,
 ) -> tuple[list[Trial], tuple[str, ...]]:
     """Put scopes together whose slices are cheaper regrouped; say which, and what is gained.
 

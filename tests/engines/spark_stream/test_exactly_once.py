@@ -84,8 +84,7 @@ class Life:
         """Leave nothing of it; its group has its Java process in it."""
         with suppress(ProcessLookupError):  # all of it is gone
             os.killpg(self.process.pid, signal.SIGKILL)
-        if self.process.poll() is None:
-            self.process.communicate()
+        self.process.communicate()
 
     def ended(self) -> tuple[int, str]:
         """Wait for the end of all that is there."""
