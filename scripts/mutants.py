@@ -138,6 +138,8 @@ def _hidden_below(node: ast.AST) -> Iterator[ast.AST]:
         yield from ast.walk(node)
     if isinstance(node, ast.Assert | ast.Raise | ast.JoinedStr):
         yield from ast.walk(node)
+    if isinstance(node, ast.keyword) and node.arg == "strict":  # lists that are as long anyway
+        yield from ast.walk(node)
     if isinstance(node, ast.Module):
         for own in node.body:
             if isinstance(own, ast.Assign) and _is_border(own):

@@ -220,6 +220,14 @@ def test_kicks_never_lose_the_start():
     assert kicked == local_search(graph, start=start, kicks=10, seed=1)
 
 
+def test_one_candidate_leaves_nothing_to_kick():
+    windows = window_set("R", 4, 5, hopping=False)
+    (factor, *_) = factor_candidates(windows, "covered")
+    graph = sharing_graph(windows, [factor], RateCost(PER_SECOND), "covered")
+    assert len(graph.candidates) == 1
+    assert local_search(graph, kicks=3) == local_search(graph)
+
+
 def test_the_dual_bound_is_below_every_plan():
     for seed in range(4):
         windows = window_set("R", 7, seed, hopping=True)

@@ -11,7 +11,7 @@ from weft.cost.edges.rates import edge_rate
 from weft.cost.omega import OMEGA_TECHNIQUES, overlap_factor
 from weft.errors import QueryError, UnsupportedError
 from weft.planners.weave.groups import WeaveWindows, group_windows
-from weft.planners.weave.moves import merge_greedily, partition
+from weft.planners.weave.moves import merge_greedily, move_groups, partition
 from weft.planners.weave.search import weave
 from weft.planners.weave.trees import TreeModel, Trees
 from weft.window import PeriodicWindow, edge_classes
@@ -234,6 +234,11 @@ def test_moves_undo_a_greedy_merge():
     )
     greedy, polished = merge_greedily(trees), partition(trees)
     assert trees.unite(polished).costs.sum() < trees.unite(greedy).costs.sum() - 1e-6
+
+
+def test_moves_end_where_none_saves_anything():
+    trees = Trees.of_groups(TreeModel("naive", "paper", 1.0), group_windows(WeaveWindows.of(FOUR)))
+    assert move_groups(trees, partition(trees)) is None
 
 
 def test_what_cannot_be_woven_is_refused():
