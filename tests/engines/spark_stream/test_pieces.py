@@ -15,6 +15,7 @@ import pytest
 
 import weft
 from weft import agg
+from weft.engines.local.state.table_bytes import read_table
 from weft.engines.spark.columnar.hosted_operator import HostedScope
 from weft.engines.spark.columnar.user_code import code_of
 from weft.engines.spark.common_rows import matching
@@ -26,6 +27,7 @@ from weft.engines.spark.streaming.checkpoint.versions import Versions, version_a
 from weft.engines.spark.streaming.columnar.bucket_numbers import Buckets
 from weft.engines.spark.streaming.columnar.buckets import Logged
 from weft.engines.spark.streaming.columnar.byte_values import dump_changes
+from weft.engines.spark.streaming.columnar.executor_batches import Packer
 from weft.engines.spark.streaming.columnar.parcels import Parcel
 from weft.engines.spark.streaming.sinks import (
     FileSink,
@@ -317,3 +319,15 @@ def test_what_is_printed_beside_the_driver_stays_off_the_terminal(
     text = BESIDE_THE_DRIVER.format(module=module, pickled=pickled)
     run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == said
+
+
+def test_events_that_one_filter_of_two_keeps_are_packed_for_the_other() -> None:
+    names = [{"t": "c0"}, {"t": "c1"}]
+    batch = pa.RecordBatch.from_pydict(
+        {"c0": [1, 2], "c1": [None, None], "bucket0": [0, 0], "bucket1": [None, None]},
+        pa.schema([("c0", "int64"), ("c1", "int64"), ("bucket0", "int32"), ("bucket1", "int32")]),
+    )
+    (packed,) = Packer(names, Buckets(4, 2))([batch])
+    assert packed.num_rows == 1
+    (payload,) = packed.column("payload").to_pylist()
+    assert read_table(payload).to_pydict() == {"t": [1, 2]}

@@ -55,13 +55,14 @@ class Packer:
         if buckets.null_count:
             kept = buckets.is_valid()
             table, buckets = table.filter(kept), buckets.filter(kept)
+        if not table.num_rows:  # the filter of the scope keeps none of them
+            return
         numbers, parts = _by_bucket(table, buckets.to_numpy())
-        if numbers:
-            payloads: list[pa.Array[Any]] = [
-                pa.array([self.buckets.number(scope, n) for n in numbers], pa.int32()),
-                pa.array([table_chunk(part, CODEC) for part in parts], pa.binary()),
-            ]
-            yield pa.RecordBatch.from_arrays(payloads, [BUCKET, PAYLOAD])
+        payloads: list[pa.Array[Any]] = [
+            pa.array([self.buckets.number(scope, n) for n in numbers], pa.int32()),
+            pa.array([table_chunk(part, CODEC) for part in parts], pa.binary()),
+        ]
+        yield pa.RecordBatch.from_arrays(payloads, [BUCKET, PAYLOAD])
 
 
 def _by_bucket(
