@@ -57,7 +57,7 @@ PARTS: dict[str, tuple[list[str], list[str]]] = {
         ["tests/property/test_readings.py", "tests/golden/test_streams.py",
          "src/weft/engines/spark/sql", "tests/engines/spark/test_native.py",
          "tests/engines/spark/test_equivalence.py", "tests/engines/spark/test_joins.py",
-         "tests/engines/spark/test_stock.py"],
+         "tests/engines/spark/test_stock.py", "tests/engines/spark_stream/test_native.py"],
     ),
 }  # fmt: skip
 ON_SPARK = frozenset({"sql"})  # whose text only Spark can read
