@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,9 +22,10 @@ from weft.engines.reference.streams import ended, watermark_of
 from weft.engines.spark.common_rows import matching
 from weft.engines.spark.session import spark_schema
 from weft.engines.spark.versions import collected as collected_rows
+from weft.frames import in_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 FILES = 3
 _FIRST_MTIME_S = 1_700_000_000
 _MILLISECOND_US = 1000
+_NUMBER = "_weft_number"
 
 
 @contextmanager
@@ -178,4 +181,26 @@ def _ended_by_events(query: Query, rows: pa.Table, events: pa.Table, watermark_u
         else pa.array(values, rows.schema.field(name).type)
         for name, values in zip(identity, map(list, columns), strict=True)
     ]
-    return matching(rows, pa.table(arrays, names=identity), identity)
+    ended_rows = _numbered(pa.table(arrays, names=identity), identity)
+    kept = matching(_numbered(rows, identity), ended_rows, [*identity, _NUMBER])
+    return kept.drop_columns([_NUMBER])
+
+
+def _numbered(rows: pa.Table, identity: Sequence[str]) -> pa.Table:
+    """Number the rows that are alike in these columns, in their order.
+
+    Events of one instant may make several instances of a window that begin and end alike, of which
+    the first end before the others.
+
+    >>> _numbered(pa.table({"k": ["a", "b", "a"]}), ["k"])[_NUMBER].to_pylist()
+    [0, 0, 1]
+    """
+    own = in_parts(rows, identity)
+    places = own.append_column(_NUMBER, pa.array(np.arange(own.num_rows)))
+    alike = places.group_by(own.column_names, use_threads=False).aggregate([(_NUMBER, "list")])
+    lists = alike[f"{_NUMBER}_list"].combine_chunks()
+    sizes = pc.list_value_length(lists).to_numpy()
+    numbers = np.empty(own.num_rows, np.int64)
+    firsts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    numbers[pc.list_flatten(lists).to_numpy()] = np.arange(own.num_rows) - firsts
+    return rows.append_column(_NUMBER, pa.array(numbers))

@@ -40,6 +40,8 @@ from weft.engines.spark.streaming.streams import streams_of
 from weft.plan.nodes import topological
 from weft.plan.planned_scope import planned_scopes
 from weft.sessions.migration import resumed
+from weft.sessions.replay import closed_rows
+from weft.window import MeasuredWindow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -294,6 +296,28 @@ def test_matching_rows_may_have_nulls() -> None:
     rows = pa.table({"a": [None, 1, 1], "b": [1, None, 2]})
     others = pa.table({"a": pa.array([None, 1], pa.int64()), "b": [1, 2]})
     assert matching(rows, others, ["a", "b"]).to_pylist() == [{"a": None, "b": 1}, {"a": 1, "b": 2}]
+
+
+def test_of_instances_that_are_alike_the_first_have_ended() -> None:
+    """Of [396, 414) the second event is no part; it is the latest of all that begin with it."""
+    table = pa.table(
+        {"ts": pa.array([5 * S, 5 * S, 60 * S], pa.timestamp("us")), "k": ["a", "a", "b"],
+         "km": [407, 416, 0]}
+    )  # fmt: skip
+    query = weft.Query(
+        "q",
+        source="t",
+        time="ts",
+        keys=["k"],
+        windows={"18km": MeasuredWindow("km", 18, 18)},
+        aggs={"far": agg.max("km")},
+    )
+    rows = weft.run(query, {"t": table}, engine="reference")
+    assert sorted(rows["far"].to_pylist()) == [0, 407, 416]
+    assert closed_rows(query, rows, table)["far"].to_pylist() == [407]
+
+
+S = 1_000_000
 
 
 BESIDE_THE_DRIVER = """
