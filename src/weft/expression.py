@@ -118,7 +118,7 @@ def _refuse_what_is_no_scalar(text: str, parsed: exp.Expr) -> None:
             )
         if isinstance(node, exp.Literal) and not (node.is_string or is_number(node)):
             raise QueryError(
-                f"{node.name!r} in {text!r} is no number", hint="write one, such as 20 or 0.5"
+                f"{node.name} in {text!r} is not a number", hint="write one, such as 20 or 0.5"
             )
         if isinstance(node, exp.Star):
             raise QueryError(f"* in {text!r} is no column", hint="name the columns")

@@ -148,8 +148,11 @@ def test_statements_of_spark_that_were_tampered_with_are_read_or_left(count: int
         "SELECT max(a) > b AS b FROM t GROUP BY window(ts, '1 hour') HAVING b",
     ],
 )
-def test_statements_that_only_look_like_spark_s_are_left_to_it(text: str) -> None:
+def test_statements_that_only_look_like_spark_s_are_left_or_refused(text: str) -> None:
     assert not only_own_errors(read_as_spark_s, text)
+    only_own_errors(weft.rewrite, text)
+    table = pa.table({"ts": pa.array([0], pa.timestamp("us")), "a": [1], "b": [2]})
+    assert only_own_errors(lambda statement: weft.sql(statement, t=table), text)
 
 
 def test_what_is_no_query_is_left_without_a_word(caplog: pytest.LogCaptureFixture) -> None:

@@ -46,6 +46,8 @@ from weft.window import MeasuredWindow
 if TYPE_CHECKING:
     from pathlib import Path
 
+S = 1_000_000
+
 
 def asked(name: str, *seconds: int, **more: object) -> weft.Query:
     windows = {f"{s}s": weft.tumbling(f"{s} seconds") for s in seconds}
@@ -298,7 +300,8 @@ def test_matching_rows_may_have_nulls() -> None:
     assert matching(rows, others, ["a", "b"]).to_pylist() == [{"a": None, "b": 1}, {"a": 1, "b": 2}]
 
 
-def test_of_instances_that_are_alike_the_first_have_ended() -> None:
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_of_instances_that_are_alike_the_first_have_ended(engine: str) -> None:
     """Of [396, 414) the second event is no part; it is the latest of all that begin with it."""
     table = pa.table(
         {"ts": pa.array([5 * S, 5 * S, 60 * S], pa.timestamp("us")), "k": ["a", "a", "b"],
@@ -312,12 +315,9 @@ def test_of_instances_that_are_alike_the_first_have_ended() -> None:
         windows={"18km": MeasuredWindow("km", 18, 18)},
         aggs={"far": agg.max("km")},
     )
-    rows = weft.run(query, {"t": table}, engine="reference")
+    rows = weft.run(query, {"t": table}, engine=engine)
     assert sorted(rows["far"].to_pylist()) == [0, 407, 416]
     assert closed_rows(query, rows, table)["far"].to_pylist() == [407]
-
-
-S = 1_000_000
 
 
 BESIDE_THE_DRIVER = """

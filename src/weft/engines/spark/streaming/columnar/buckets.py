@@ -82,7 +82,7 @@ class Logged:
 
 
 def _leave_the_terminal() -> None:
-    """In the Python beside the driver, say nothing; it would tell users what it is made of.
+    """In the Python beside the driver, say nothing more; it would tell users what it is made of.
 
     PySpark prints there what it has unpickled, and hands errors over in another way.
     """
